@@ -1,0 +1,1 @@
+"""The inference engine: the one place with torch and transformers."""

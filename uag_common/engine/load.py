@@ -1,0 +1,169 @@
+"""From a folder on disk to a model that has run a test step, or one line that says why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from uag_common.engine.causal import CausalModel
+from uag_common.errors import StartError, UagError
+from uag_common.model import ModelDescription, Rollback, TokenizerFile, tokenizer_sha256
+from uag_common.model_settings import ModelServiceSettings
+from uag_common.models.memory import DTYPE_BYTES, available_bytes, estimate
+from uag_common.models.roles import read_roles
+from uag_common.models.source import resolve
+from uag_common.settings import variable_name
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+)
+"""What is handed out; only the first must be there."""
+
+
+def load_model(settings: ModelServiceSettings) -> CausalModel:
+    """Resolves, checks and loads the model that the settings name, and runs a test step. Raises
+    StartError that names the setting and the remedy."""
+    try:
+        return load_folder(resolve(settings.model), settings)
+    except UagError as error:
+        name = variable_name(type(settings), "model")
+        raise StartError(f"{name}={settings.model}: {error}") from error
+
+
+def load_folder(folder: Path, settings: ModelServiceSettings) -> CausalModel:
+    """Loads a model from a folder, under the name that the settings give it. Raises StartError."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    files = _tokenizer_files(folder)
+    config = _config(folder, settings)
+    device = _device(settings.device)
+    network = _network(folder, config, settings, device)
+    vocabulary_size = network.get_input_embeddings().weight.shape[0]
+    _check_vocabulary(files[0], vocabulary_size)
+    name, _, revision = settings.model.partition("@")
+    description = ModelDescription(
+        model_id=name,
+        revision=revision,
+        architecture=type(network).__name__,
+        tokenizer_sha256=tokenizer_sha256(files),
+        vocabulary_size=vocabulary_size,
+        context_length=_context_length(config),
+        dtype=str(network.dtype).removeprefix("torch."),
+        device=str(network.device),
+        rollback=Rollback.TRUNCATE,
+        parameter_count=network.num_parameters(),
+        weight_bytes=sum(p.numel() * p.element_size() for p in network.parameters()),
+        roles=read_roles(folder, vocabulary_size),
+    )
+    model = CausalModel(network, description, files)
+    model.test_step()
+    return model
+
+
+def _tokenizer_files(folder: Path) -> tuple[TokenizerFile, ...]:
+    present = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    if not present or present[0].name != TOKENIZER_FILES[0]:
+        raise StartError(
+            f"{folder} has no tokenizer.json; save the model's fast tokenizer there "
+            "(AutoTokenizer.from_pretrained(...).save_pretrained(...))"
+        )
+    return tuple(TokenizerFile(path.name, path.read_bytes()) for path in present)
+
+
+def _config(folder: Path, settings: ModelServiceSettings) -> PretrainedConfig:
+    try:
+        return AutoConfig.from_pretrained(
+            folder, trust_remote_code=settings.trust_remote_code, local_files_only=True
+        )
+    except (OSError, ValueError) as error:
+        raise StartError(f"its config.json cannot be used: {_first_line(error)}") from error
+
+
+def _network(
+    folder: Path, config: PretrainedConfig, settings: ModelServiceSettings, device: torch.device
+) -> PreTrainedModel:
+    dtype = _dtype(settings.dtype, config, device)
+    if device.type == "cpu":
+        _check_memory(folder, dtype)
+    try:
+        network = AutoModelForCausalLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=settings.trust_remote_code,
+        )
+    except ValueError as error:
+        raise StartError(f"it is no causal language model: {_first_line(error)}") from error
+    try:
+        return network.to(device).eval()
+    except torch.OutOfMemoryError as error:
+        raise StartError(f"it does not fit on {device}: {_first_line(error)}") from error
+
+
+def _check_memory(folder: Path, dtype: torch.dtype) -> None:
+    name = next(name for name in DTYPE_BYTES if getattr(torch, name) is dtype)
+    needed, free = estimate(folder, name).resident_bytes(), available_bytes()
+    if needed > free:
+        raise StartError(
+            f"it needs {needed / 1e9:.1f} GB of memory in {name}, {free / 1e9:.1f} GB are free; "
+            "choose a smaller number type (DTYPE), another DEVICE or another model"
+        )
+
+
+def _device(wanted: str) -> torch.device:
+    if wanted == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise StartError(f"the device {wanted} cannot be used: {_first_line(error)}") from error
+    return device
+
+
+def _dtype(wanted: str, config: PretrainedConfig, device: torch.device) -> torch.dtype:
+    if wanted == "auto":
+        saved = config.get_text_config(decoder=True).dtype
+        return torch.float32 if device.type == "cpu" or saved is None else saved
+    dtype = getattr(torch, wanted)
+    if not isinstance(dtype, torch.dtype):
+        raise StartError(f"{wanted} is no number type")
+    return dtype
+
+
+def _context_length(config: PretrainedConfig) -> int:
+    text = config.get_text_config(decoder=True)
+    length = getattr(text, "max_position_embeddings", None)
+    if not isinstance(length, int) or length < 1:
+        raise StartError(
+            "the model's config.json tells no context length (max_position_embeddings)"
+        )
+    return length
+
+
+def _check_vocabulary(tokenizer_json: TokenizerFile, rows: int) -> None:
+    tokenizer = json.loads(tokenizer_json.content)
+    added = (token["id"] for token in tokenizer.get("added_tokens", ()))
+    vocabulary = tokenizer["model"]["vocab"]
+    ids = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
+    largest = max(max(ids, default=-1), max(added, default=-1))
+    if largest >= rows:
+        raise StartError(
+            f"the tokenizer has ids up to {largest}, but the model's embedding has {rows} rows: "
+            "these two do not belong together"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,44 @@
+"""The settings that the draft and the verify service have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from uag_common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelServiceSettings(Settings):
+    """Where to listen, which model, how to run it."""
+
+    listen: str = setting("host:port to listen on; port 0 takes a free one")
+    model: str = setting(
+        "the model: a hub id (ORG/NAME or ORG/NAME@REVISION), a folder, a .gguf file, "
+        "or a packaged model by name (`uag models list`)"
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = setting(
+        "number type of the weights; auto: the model's own on an accelerator, float32 on a CPU",
+        default="auto",
+    )
+    device: str = setting(
+        "where the model runs: auto (an accelerator if there is one), cpu, cuda:0, ...",
+        default="auto",
+    )
+    threads: int = setting(
+        "threads of a forward pass on a CPU; 0: as many as there are cores", default=0, minimum=0
+    )
+    trust_remote_code: bool = setting(
+        "true runs Python code that comes with the model; only for models you trust",
+        default=False,
+    )
+    drain_seconds: float = setting(
+        "after SIGTERM, seconds that running sessions have to finish", default=30.0, minimum=0
+    )
+    stop_with_parent: bool = setting(
+        "true stops the service when its standard input ends, as `uag up` needs it",
+        default=False,
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = setting(
+        "what is logged, from this level on", default="info"
+    )

@@ -1,0 +1,59 @@
+"""The outermost frame of a service process: help, the log, the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, TypeVar
+
+from uag_common.errors import UagError
+from uag_common.settings import Settings, describe, load
+
+S = TypeVar("S", bound=Settings)
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def run_service(
+    name: str, settings_class: type[S], serve: Callable[[S], Awaitable[None]]
+) -> NoReturn:
+    """Runs the service until it ends by itself. A failure to start is one line on standard error
+    and exit code 1; an argument, which no service takes, is exit code 2."""
+    arguments = sys.argv[1:]
+    if arguments in (["-h"], ["--help"]):
+        print_help(name, settings_class)
+        sys.exit(0)
+    if arguments:
+        _say(f"{name}: takes no arguments but --help; its settings are environment variables")
+        sys.exit(EXIT_USAGE)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    code = 0
+    try:
+        settings = load(settings_class, os.environ)
+        logging.getLogger("uag_common").setLevel(logging.INFO)
+        asyncio.run(_awaited(serve(settings)))
+    except UagError as error:
+        _say(f"{name}: {error}")
+        code = EXIT_FAILED
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A model that is still loading would hold a normal exit until it is loaded.
+    os._exit(code)
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def print_help(name: str, settings_class: type[Settings]) -> None:
+    """What `--help` says."""
+    sys.stdout.write(f"python -m {name}\n\nSettings are environment variables:\n")
+    sys.stdout.write(describe(settings_class) + "\n")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

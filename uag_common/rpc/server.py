@@ -1,0 +1,89 @@
+"""A gRPC server as all services run it: port, health, reflection, and a clean end.
+
+Knows no service; the composition in each `__main__` adds its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from uag_common.ports import check_can_listen
+from uag_common.rpc.channel import SERVER_OPTIONS
+from uag_common.rpc.errors import ErrorInterceptor
+
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class RpcServer:
+    """Answers health and reflection from the start; its services are SERVING once it is told so."""
+
+    def __init__(self, service_names: Iterable[str]) -> None:
+        self.grpc = grpc.aio.server(interceptors=(ErrorInterceptor(),), options=SERVER_OPTIONS)
+        self._names = ("", *service_names)
+        self._health = HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
+        shown = (*self._names[1:], health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(shown, self.grpc)
+
+    async def start(self, listen: str, setting: str) -> int:
+        """Binds `listen` ("host:port", port 0 takes a free one), answers from then on, and returns
+        the port. Raises StartError that names the `setting` and who has the port."""
+        check_can_listen(listen, setting)
+        port = self.grpc.add_insecure_port(listen)
+        await self.set_serving(False)
+        await self.grpc.start()
+        return port
+
+    async def set_serving(self, serving: bool) -> None:
+        for name in self._names:
+            await self.set_health(name, serving)
+
+    async def set_health(self, name: str, serving: bool) -> None:
+        """What health tells of one name, of a service here or of a peer that this one needs."""
+        await self._health.set(name, _SERVING if serving else _NOT_SERVING)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Turns health off, lets running calls finish within the grace, ends the rest."""
+        await self._health.enter_graceful_shutdown()
+        await self.grpc.stop(grace_seconds)
+
+
+class StopSignal:
+    """Set by SIGTERM, by SIGINT and, if so asked, by the end of standard input: a parent that dies
+    without a word closes that pipe, and nothing is left behind."""
+
+    def __init__(self, *, follow_stdin: bool) -> None:
+        self._event = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._event.set)
+        self._stdin = asyncio.ensure_future(self._follow_stdin()) if follow_stdin else None
+
+    async def _follow_stdin(self) -> None:
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
+        await reader.read()
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+    async def before(self, work: asyncio.Future[Any]) -> bool:
+        """Waits for `work` or for the signal; whether `work` was done first. Its error is its
+        own affair: ask its result."""
+        waiting = asyncio.ensure_future(self.wait())
+        await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        return work.done()
