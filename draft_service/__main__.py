@@ -1,0 +1,33 @@
+"""`python -m draft_service`: composes the draft service from its settings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import grpc
+
+from draft_service.servicer import DRAFT_SERVICE, DraftServicer
+from draft_service.settings import DraftSettings
+from uag.draft.v1 import draft_pb2_grpc
+from uag_common.model import Model
+from uag_common.process import run_service
+from uag_common.rpc.model_service import ModelSlot, run_model_service
+
+
+def load(settings: DraftSettings) -> Model:
+    # Importing torch takes seconds; the port answers meanwhile.
+    from uag_common.engine.load import load_model
+
+    return load_model(settings)
+
+
+async def serve(settings: DraftSettings) -> None:
+    def add_service(server: grpc.aio.Server, slot: ModelSlot) -> None:
+        servicer = DraftServicer(slot, settings.min_probability)
+        draft_pb2_grpc.add_DraftServiceServicer_to_server(servicer, server)
+
+    await run_model_service(settings, DRAFT_SERVICE, add_service, partial(load, settings))
+
+
+if __name__ == "__main__":
+    run_service("draft_service", DraftSettings, serve)

@@ -1,0 +1,70 @@
+"""The gRPC edge of the draft service: decode, one call, encode."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from draft_service.drafter import ProposalEnd, ProposeCommand
+from draft_service.session import DraftSession, Proposal
+from uag.draft.v1 import draft_pb2 as pb
+from uag.draft.v1 import draft_pb2_grpc
+from uag_common.errors import InvalidRequestError
+from uag_common.rpc.errors import Context
+from uag_common.rpc.model_messages import decode_version, encode_time
+from uag_common.rpc.model_service import ModelSlot
+
+DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
+
+_END_TO_PB = {
+    ProposalEnd.LENGTH: pb.PROPOSAL_END_LENGTH,
+    ProposalEnd.EOS: pb.PROPOSAL_END_EOS,
+    ProposalEnd.LOW_PROBABILITY: pb.PROPOSAL_END_LOW_PROBABILITY,
+    ProposalEnd.CONTEXT_LIMIT: pb.PROPOSAL_END_CONTEXT_LIMIT,
+}
+
+
+class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
+    """Serves `uag.draft.v1.DraftService`."""
+
+    def __init__(self, slot: ModelSlot, min_probability: float) -> None:
+        self._slot = slot
+        self._min_probability = min_probability
+
+    async def Session(  # noqa: N802 - named by the contract
+        self,
+        request_iterator: AsyncIterator[pb.SessionRequest],
+        context: Context,  # noqa: ARG002
+    ) -> AsyncIterator[pb.SessionResponse]:
+        loaded = self._slot.loaded
+        session = DraftSession(loaded.model, loaded.worker)
+        async for request in request_iterator:
+            match request.WhichOneof("command"):
+                case "open":
+                    loaded.check_tokenizer(request.open.tokenizer_sha256)
+                    time = await session.open(request.open.context_ids)
+                    yield pb.SessionResponse(opened=pb.Opened(time=encode_time(time)))
+                case "propose":
+                    proposal = await session.propose(self._decode(request.propose))
+                    yield pb.SessionResponse(proposed=_encode(request.propose.round, proposal))
+                case _:
+                    raise InvalidRequestError("command", "must be `open` or `propose`")
+
+    def _decode(self, message: pb.Propose) -> ProposeCommand:
+        given = message.HasField("min_probability")
+        return ProposeCommand(
+            keep=message.keep,
+            kept=decode_version(message.kept),
+            append_ids=tuple(message.append_ids),
+            max_tokens=message.max_tokens,
+            min_probability=message.min_probability if given else self._min_probability,
+        )
+
+
+def _encode(round_number: int, proposal: Proposal) -> pb.Proposed:
+    tokens = (pb.DraftToken(id=t.id, probability=t.probability) for t in proposal.tokens)
+    return pb.Proposed(
+        round=round_number,
+        tokens=tokens,
+        end=_END_TO_PB[proposal.end],
+        time=encode_time(proposal.time),
+    )

@@ -1,0 +1,32 @@
+"""`python -m verify_service`: composes the verify service from its settings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import grpc
+
+from uag.verify.v1 import verify_pb2_grpc
+from uag_common.model import Model
+from uag_common.process import run_service
+from uag_common.rpc.model_service import ModelSlot, run_model_service
+from verify_service.servicer import VERIFY_SERVICE, VerifyServicer
+from verify_service.settings import VerifySettings
+
+
+def load(settings: VerifySettings) -> Model:
+    # Importing torch takes seconds; the port answers meanwhile.
+    from uag_common.engine.load import load_model
+
+    return load_model(settings)
+
+
+async def serve(settings: VerifySettings) -> None:
+    def add_service(server: grpc.aio.Server, slot: ModelSlot) -> None:
+        verify_pb2_grpc.add_VerifyServiceServicer_to_server(VerifyServicer(slot), server)
+
+    await run_model_service(settings, VERIFY_SERVICE, add_service, partial(load, settings))
+
+
+if __name__ == "__main__":
+    run_service("verify_service", VerifySettings, serve)
