@@ -1,0 +1,1 @@
+"""Conversion between two vocabularies, byte by byte: pure code over plain values."""

@@ -1,0 +1,101 @@
+"""One vocabulary on both sides: ids pass as they are, and the draft's context mirrors the target's.
+
+Knows the state of one session. It must not know bytes beyond reporting them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.conversion.conversion import DraftUpdate, Proposal, ProposalStatus, Stop
+from orchestrator.conversion.vocabulary import Vocabulary
+
+
+class SameVocabulary:
+    """The conversion of one session where both models have the identical tokenizer.
+
+    The two sides may still differ in roles: an EOS of the draft that is none for the target is
+    proposed as the target's own. `draft_prefix` are the ids that stand in the draft's context
+    before the mirrored ids.
+    """
+
+    capped_windows = 0
+
+    def __init__(
+        self,
+        target: Vocabulary,
+        draft: Vocabulary,
+        *,
+        draft_prefix: Sequence[int] = (),
+        prompt_ids: Sequence[int] = (),
+    ) -> None:
+        self._target = target
+        self._draft = draft
+        self._mirror = [*draft_prefix]
+        self._unseen = [*prompt_ids]
+        self._speculated: list[int] = []
+        self._lost_draft_ids = 0
+
+    @property
+    def draft_ids(self) -> Sequence[int]:
+        return self._mirror
+
+    @property
+    def lost_draft_ids(self) -> int:
+        return self._lost_draft_ids
+
+    def commit(self, target_ids: Sequence[int]) -> None:
+        self._unseen.extend(target_ids)
+
+    def sync(self) -> DraftUpdate:
+        pairs = zip(self._speculated, self._unseen, strict=False)
+        different = (at for at, (guessed, chosen) in enumerate(pairs) if guessed != chosen)
+        common = next(different, min(len(self._speculated), len(self._unseen)))
+        update = DraftUpdate(
+            rollback=len(self._speculated) - common,
+            append=tuple(self._unseen[common:]),
+            keep=len(self._mirror) + common,
+        )
+        self._mirror.extend(self._unseen)
+        self._unseen, self._speculated = [], []
+        return update
+
+    def propose(self, draft_ids: Sequence[int]) -> Proposal:
+        if self._speculated:
+            raise RuntimeError("propose was called twice without a sync")
+        self._speculated = [*draft_ids]
+        held = len(self._unseen)
+        follows = self._speculated[:held] == self._unseen[: len(draft_ids)]
+        candidates, stop = self._read(self._speculated[held:]) if follows else ([], None)
+        known = held if follows else 0
+        lost = max(0, len(draft_ids) - known - len(candidates))
+        self._lost_draft_ids += lost
+        return Proposal(
+            candidate_ids=tuple(candidates),
+            proposed_bytes=self._bytes(candidates),
+            status=ProposalStatus.OK if follows else ProposalStatus.HELD_MISMATCH,
+            stop=stop,
+            seam_is_token_boundary=True if candidates else None,
+            held_target_bytes=len(self._bytes(self._unseen)),
+            held_draft_bytes=0,
+            lost_draft_ids=lost,
+        )
+
+    def _read(self, draft_ids: Sequence[int]) -> tuple[list[int], Stop | None]:
+        candidates: list[int] = []
+        for token_id in draft_ids:
+            if token_id in self._draft.roles.eos:
+                return [*candidates, *self._eos(token_id)], Stop.EOS
+            if self._draft.piece(token_id) is None and not self._draft.is_control(token_id):
+                return candidates, Stop.UNKNOWN_ID
+            candidates.append(token_id)
+        return candidates, None
+
+    def _eos(self, token_id: int) -> Sequence[int]:
+        primary = self._target.roles.primary_eos
+        if token_id in self._target.roles.eos:
+            return [token_id]
+        return [] if primary is None else [primary]
+
+    def _bytes(self, ids: Sequence[int]) -> bytes:
+        return b"".join(self._target.piece(token_id) or b"" for token_id in ids)

@@ -1,0 +1,213 @@
+"""Two vocabularies: the committed bytes of a session, and the draft ids that mirror them.
+
+Knows both vocabularies and the state of one session. It must not know models, messages or rounds.
+Ids that the target committed are never encoded again: the two sides are aligned by byte position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from orchestrator.conversion.conversion import DraftUpdate, Proposal, ProposalStatus, Stop
+from orchestrator.conversion.guess import Guess
+from orchestrator.conversion.spans import spans
+from orchestrator.conversion.utf8 import utf8_end
+from orchestrator.conversion.vocabulary import Vocabulary
+from orchestrator.conversion.window import Side, Window, window_start
+
+
+@dataclass(frozen=True, slots=True)
+class _Break:
+    """A control token of the target: where it stands, and the draft's id of its role."""
+
+    at: int
+    draft_id: int | None
+
+
+class Translation:
+    """The conversion of one session between two different vocabularies.
+
+    `draft_prefix` are the ids that stand in the draft's context before the mirrored text: its own
+    rendering of the chat, or its own beginning of a text. `prompt_ids` are the target's ids of a
+    raw prompt; `skip_leading_space` says that the target's tokenizer put a space before its text,
+    which the draft must not see.
+    """
+
+    def __init__(
+        self,
+        target: Vocabulary,
+        draft: Vocabulary,
+        *,
+        draft_prefix: Sequence[int] = (),
+        prompt_ids: Sequence[int] = (),
+        skip_leading_space: bool = False,
+    ) -> None:
+        self._committed = bytearray()
+        self._breaks: list[_Break] = []
+        self._target = Side(target)
+        self._draft = Side(draft)
+        self.commit(prompt_ids)
+        self._origin = 1 if skip_leading_space and self._committed.startswith(b" ") else 0
+        for token_id in draft_prefix:
+            self._draft.push(token_id, self._origin)
+        self._draft.part(self._origin)
+        self._seen = self._origin
+        self._synced = 0
+        self._speculated: list[int] = []
+        self._capped_windows = 0
+        self._lost_draft_ids = 0
+
+    @property
+    def draft_ids(self) -> Sequence[int]:
+        return self._draft.ids
+
+    @property
+    def capped_windows(self) -> int:
+        return self._capped_windows
+
+    @property
+    def lost_draft_ids(self) -> int:
+        return self._lost_draft_ids
+
+    @property
+    def seen_bytes(self) -> int:
+        """How many of the committed bytes the draft's context holds after the last `sync`."""
+        return self._seen
+
+    def commit(self, target_ids: Sequence[int]) -> None:
+        target, committed = self._target, self._committed
+        for token_id in target_ids:
+            piece = target.vocabulary.piece(token_id)
+            committed += piece or b""
+            target.push(token_id, len(committed))
+            if piece is None:
+                target.part(len(committed))
+                self._breaks.append(_Break(len(committed), self._counterpart(token_id)))
+
+    def sync(self) -> DraftUpdate:
+        draft = self._draft
+        if len(self._target.ids) == self._synced:
+            return self._forget_speculated()
+        window = window_start(draft, self._committed)
+        old = draft.ids[window.first :] + self._speculated
+        self._seen = max(self._seen, utf8_end(self._committed, self._target.start))
+        self._mirror(window)
+        new = draft.ids[window.first :]
+        common = _common_prefix(old, new)
+        self._speculated = []
+        self._synced = len(self._target.ids)
+        self._capped_windows += window.capped
+        return DraftUpdate(
+            rollback=len(old) - common,
+            append=tuple(new[common:]),
+            keep=window.first + common,
+        )
+
+    def propose(self, draft_ids: Sequence[int]) -> Proposal:
+        if self._speculated:
+            raise RuntimeError("propose was called twice without a sync")
+        self._speculated = [*draft_ids]
+        guess = self._read(draft_ids)
+        held = bytes(self._committed[self._seen :])
+        follows = guess.data.startswith(held) and not self._breaks
+        proposal = self._convert(guess, len(held)) if follows else _nothing(guess, held)
+        self._lost_draft_ids += proposal.lost_draft_ids
+        return proposal
+
+    def _counterpart(self, token_id: int) -> int | None:
+        """The draft's id of the role that a control token of the target has."""
+        roles, others = self._target.vocabulary.roles, self._draft.vocabulary.roles
+        if token_id in roles.eos:
+            return None
+        if token_id == roles.turn_start:
+            return others.turn_start
+        return others.turn_end if token_id == roles.turn_end else None
+
+    def _forget_speculated(self) -> DraftUpdate:
+        rollback = len(self._speculated)
+        self._speculated = []
+        return DraftUpdate(rollback=rollback, append=(), keep=len(self._draft.ids))
+
+    def _mirror(self, window: Window) -> None:
+        """Puts the ids of all bytes that the draft may see in the place of those in the window."""
+        draft, start = self._draft, window.start
+        draft.drop(window.first)
+        for control in self._breaks:
+            self._append(start, control.at)
+            start = max(start, control.at)
+            if control.draft_id is not None:
+                draft.push(control.draft_id, start)
+            draft.part(start)
+        self._breaks.clear()
+        self._append(start, self._seen)
+
+    def _append(self, start: int, end: int) -> None:
+        data = bytes(self._committed[start:end])
+        self._draft.extend(spans(self._draft.vocabulary, data), start)
+
+    def _read(self, draft_ids: Sequence[int]) -> Guess:
+        vocabulary = self._draft.vocabulary
+        guess = Guess.read(vocabulary, draft_ids)
+        return guess.without_space() if vocabulary.lossy and self._space_is_there() else guess
+
+    def _space_is_there(self) -> bool:
+        """Whether a word may follow what the draft has seen without a space between."""
+        seen = self._seen
+        return seen == self._origin or self._committed[seen - 1 : seen].isspace()
+
+    def _convert(self, guess: Guess, held: int) -> Proposal:
+        end = max(held, utf8_end(guess.data))
+        new = guess.data[held:end]
+        ids, on_boundary = self._candidates(new)
+        eos = self._target.vocabulary.roles.primary_eos
+        whole = guess.stop is Stop.EOS and end == len(guess.data)
+        ending = [eos] if whole and eos is not None else []
+        return Proposal(
+            candidate_ids=(*ids, *ending),
+            proposed_bytes=new,
+            status=ProposalStatus.OK,
+            stop=guess.stop,
+            seam_is_token_boundary=on_boundary,
+            held_target_bytes=held,
+            held_draft_bytes=len(guess.data) - end,
+            lost_draft_ids=guess.lost_after(end) - len(ending),
+        )
+
+    def _candidates(self, new: bytes) -> tuple[list[int], bool | None]:
+        """The target's ids of new text, as in the whole text where its tokens part at the seam."""
+        if not new:
+            return [], None
+        window = window_start(self._target, self._committed)
+        self._capped_windows += window.capped
+        known = bytes(self._committed[window.start :])
+        whole = spans(self._target.vocabulary, known + new)
+        for position, end in enumerate(accumulate(whole.widths, initial=0)):
+            if end == len(known):
+                return whole.ids[position:], True
+            if end > len(known):
+                break
+        return spans(self._target.vocabulary, new).ids, False
+
+
+def _nothing(guess: Guess, held: bytes) -> Proposal:
+    """No candidates: the draft contradicts the held bytes, or ends within them."""
+    agrees = held.startswith(guess.data)
+    return Proposal(
+        candidate_ids=(),
+        proposed_bytes=b"",
+        status=ProposalStatus.OK if agrees else ProposalStatus.HELD_MISMATCH,
+        stop=guess.stop,
+        seam_is_token_boundary=None,
+        held_target_bytes=len(held),
+        held_draft_bytes=0,
+        lost_draft_ids=guess.count,
+    )
+
+
+def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """The number of ids that two sequences begin with in common."""
+    pairs = zip(one, other, strict=False)
+    different = (position for position, (left, right) in enumerate(pairs) if left != right)
+    return next(different, min(len(one), len(other)))

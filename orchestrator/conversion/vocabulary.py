@@ -1,0 +1,127 @@
+"""What is known of one tokenizer, built once: its bytes, its control ids, its core, its cuts.
+
+Knows one tokenizer. It must not know a second one, a session, or where the files come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+from orchestrator.conversion.byte_table import WORDPIECE_CONTINUATION, byte_ids, pieces
+from orchestrator.conversion.core import core, has_pre_tokens
+from orchestrator.conversion.cuts import Cuts, cuts
+from orchestrator.conversion.roles import Roles
+from orchestrator.conversion.tokenizer_spec import Family, TokenizerSpec
+
+REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """One tokenizer as the conversion needs it.
+
+    `byte_ids[x]` is the id of byte x, None where there is none; `replacement_ids` spell U+FFFD and
+    stand in for such a byte. A `lossy` vocabulary forgets parts of the text: its pieces are
+    guesses, and `continuations` are its ids that go on with a word.
+    """
+
+    roles: Roles
+    core: Tokenizer
+    cuts: Cuts
+    pieces: tuple[bytes | None, ...]
+    control_ids: frozenset[int]
+    byte_ids: tuple[int | None, ...]
+    replacement_ids: tuple[int, ...]
+    lossy: bool
+    continuations: frozenset[int]
+    prepends_space: bool
+    strips_leading_space: bool
+
+    @classmethod
+    def build(cls, tokenizer_json: str, roles: Roles) -> Vocabulary:
+        """Builds from the text of `tokenizer.json`; TokenizerError if it cannot be used."""
+        spec = TokenizerSpec.parse(tokenizer_json, roles.ids())
+        table = pieces(spec)
+        tokenizer = core(spec)
+        control = frozenset(token.id for token in spec.added if token.control)
+        return cls(
+            roles=roles,
+            core=tokenizer,
+            cuts=_cuts(spec, table),
+            pieces=tuple(table),
+            control_ids=control,
+            byte_ids=tuple(byte_ids(spec, table)),
+            replacement_ids=_replacement_ids(tokenizer, control),
+            lossy=spec.family is Family.WORDPIECE,
+            continuations=_continuations(spec),
+            prepends_space=_prepends_space(spec),
+            strips_leading_space=_strips_leading_space(spec),
+        )
+
+    def piece(self, token_id: int) -> bytes | None:
+        """What the id spells; None for a control token and for an id that has no token."""
+        return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
+
+    def is_control(self, token_id: int) -> bool:
+        """Whether the id is a token that never spells text."""
+        return token_id in self.control_ids
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text by the core alone; they need not spell it (see `spans`)."""
+        ids: list[int] = self.core.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def spell(self, ids: list[int]) -> list[bytes]:
+        """What each of the ids spells, nothing for a control token."""
+        table = self.pieces
+        return [table[token_id] or b"" for token_id in ids]
+
+
+def _cuts(spec: TokenizerSpec, table: list[bytes | None]) -> Cuts:
+    matched = [table[token.id] for token in spec.added if not token.control]
+    return cuts(
+        [piece for piece in table if piece],
+        [piece for piece in matched if piece],
+        merges="merges" in spec.model,
+        pre_tokens=has_pre_tokens(spec),
+    )
+
+
+def _replacement_ids(tokenizer: Tokenizer, control: frozenset[int]) -> tuple[int, ...]:
+    ids = tokenizer.encode(REPLACEMENT, add_special_tokens=False).ids
+    return () if control.intersection(ids) else tuple(ids)
+
+
+def _continuations(spec: TokenizerSpec) -> frozenset[int]:
+    if spec.family is not Family.WORDPIECE:
+        return frozenset()
+    return frozenset(
+        token_id
+        for text, token_id in spec.vocabulary.items()
+        if text.startswith(WORDPIECE_CONTINUATION)
+    )
+
+
+def _prepends_space(spec: TokenizerSpec) -> bool:
+    """Whether the whole tokenizer puts a space before a text."""
+    stages = [*spec.components("normalizer"), *spec.components("pre_tokenizer")]
+    return any(
+        stage["type"] == "Prepend"
+        or bool(stage.get("add_prefix_space"))
+        or stage.get("prepend_scheme", "never") != "never"
+        for stage in stages
+    )
+
+
+def _strips_leading_space(spec: TokenizerSpec) -> bool:
+    """Whether the whole tokenizer takes one space off the start of a decoded text."""
+    for stage in spec.components("decoder"):
+        if stage["type"] == "WordPiece":
+            return True
+        if stage["type"] == "Strip" and stage["content"] == " " and stage["start"] > 0:
+            return True
+        if stage["type"] == "Metaspace" and stage.get("prepend_scheme", "always") != "never":
+            return True
+    return False

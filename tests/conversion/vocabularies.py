@@ -1,0 +1,69 @@
+"""The ten real tokenizers of the shared folder, each built once. Knows where they lie."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from orchestrator.conversion.roles import Roles
+from orchestrator.conversion.tokenizer_files import TokenizerFiles
+from orchestrator.conversion.vocabulary import Vocabulary
+
+_DEFAULT_SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+
+class TokenizersMissingError(Exception):
+    """The folder of the real tokenizers is not there; says how to get it."""
+
+
+def shared_directory() -> Path:
+    """The folder that holds `tokenizers/` and `cases/`: UAG_SHARED, or beside the repository."""
+    return Path(os.environ.get("UAG_SHARED", _DEFAULT_SHARED))
+
+
+def tokenizers_directory() -> Path:
+    """The folder of the tokenizers; TokenizersMissingError if it is not there."""
+    directory = shared_directory() / "tokenizers"
+    if not (directory / "manifest.json").is_file():
+        raise TokenizersMissingError(
+            f"no tokenizers in {directory}: run `python -m tests.fetch_tokenizers`, "
+            "or set UAG_SHARED to the folder that holds them"
+        )
+    return directory
+
+
+@cache
+def vocabulary(name: str) -> Vocabulary:
+    """The vocabulary of that name in the manifest; KeyError if there is none."""
+    roles = _roles(_manifest()[name])
+    return Vocabulary.build(tokenizer_json(name), roles)
+
+
+def tokenizer_json(name: str) -> str:
+    """The text of the `tokenizer.json` of that name."""
+    return TokenizerFiles.read(tokenizers_directory() / name).tokenizer_json
+
+
+@cache
+def _manifest() -> Mapping[str, Mapping[str, Mapping[str, int | list[int]]]]:
+    text = (tokenizers_directory() / "manifest.json").read_text(encoding="utf-8")
+    entries: Mapping[str, Mapping[str, Mapping[str, int | list[int]]]] = json.loads(text)[
+        "tokenizers"
+    ]
+    return entries
+
+
+def _roles(entry: Mapping[str, Mapping[str, int | list[int]]]) -> Roles:
+    roles = entry["roles"]
+    one = {name: token_id for name, token_id in roles.items() if isinstance(token_id, int)}
+    extra = roles.get("extra_eos", [])
+    more = extra if isinstance(extra, list) else [extra]
+    return Roles(
+        eos=frozenset([one["eos"], *more]),
+        primary_eos=one["eos"],
+        turn_start=one.get("turn_start"),
+        turn_end=one.get("turn_end"),
+    )
