@@ -1,0 +1,50 @@
+"""`python -m orchestrator`: composes the orchestrator from its settings."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from orchestrator.answering import Answering
+from orchestrator.draft_client import DRAFT_SERVICE
+from orchestrator.peer import ModelPeer
+from orchestrator.servicer import ORCHESTRATOR, OrchestratorServicer
+from orchestrator.settings import OrchestratorSettings
+from uag.orchestrator.v1 import orchestrator_pb2_grpc
+from uag_common.process import run_service
+from uag_common.rpc.server import RpcServer, StopSignal
+from uag_common.settings import variable_name
+
+log = logging.getLogger(__name__)
+
+
+async def serve(settings: OrchestratorSettings) -> None:
+    """Ready while the target is; a draft may come and go, and health tells of it by its name."""
+    server = RpcServer((ORCHESTRATOR,))
+
+    async def show_health() -> None:
+        await server.set_serving(verify.side is not None)
+        await server.set_health(DRAFT_SERVICE, draft.side is not None)
+
+    draft = ModelPeer("draft service", settings.draft, show_health)
+    verify = ModelPeer("verify service", settings.verify, show_health)
+    servicer = OrchestratorServicer(Answering(settings, draft, verify))
+    orchestrator_pb2_grpc.add_OrchestratorServicer_to_server(servicer, server.grpc)
+    port = await server.start(settings.listen, variable_name(type(settings), "listen"))
+    stop = StopSignal(follow_stdin=settings.stop_with_parent)
+    log.info("listening on port %d", port)
+    watching = asyncio.gather(draft.watch(), verify.watch())
+    try:
+        if await stop.before(watching):
+            # Watching never ends but by a bug: let it be seen.
+            watching.result()
+    finally:
+        await server.stop(settings.drain_seconds)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await draft.close()
+        await verify.close()
+
+
+if __name__ == "__main__":
+    run_service("orchestrator", OrchestratorSettings, serve)

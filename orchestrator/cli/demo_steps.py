@@ -1,0 +1,146 @@
+"""The steps of `uag demo`. Knows services and screens; its texts are in `demo_text`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+
+from orchestrator.cli import comparison, demo_text, figures, needs
+from orchestrator.cli.answer_printer import LEGEND, AnswerPrinter
+from orchestrator.cli.client import CallFailedError, OrchestratorClient
+from orchestrator.cli.comparison import Answer
+from orchestrator.cli.pair_check import NamedFolder, Verdict, check_pair
+from orchestrator.cli.pair_text import pair_lines
+from orchestrator.cli.services import Pair, Services, start, wait_until_ready
+from orchestrator.cli.supervisor import Child, Supervisor
+from orchestrator.cli.terminal import Screen
+from orchestrator.events import Delta, Finished
+from orchestrator.request import AnswerRequest
+from uag_common.errors import UagError
+from uag_common.models.progress import TerminalProgress
+from uag_common.models.source import resolve
+from uag_common.models.store import ModelStore
+
+ANSWER_SECONDS = 600.0
+
+
+class UnsupportedPairError(UagError):
+    """These two models cannot work together; the message says why and what to do."""
+
+
+class IdsDifferError(UagError):
+    """In float32 the answer was not what the target alone says: a bug."""
+
+
+class DemoSteps:
+    """One demo of one pair. The guide's lines go to `guide`, answer and figures to `out`."""
+
+    def __init__(self, pair: Pair, services: Services) -> None:
+        self._pair = pair
+        self._services = services
+        self._guide = Screen.of(sys.stderr)
+        self._out = Screen.of(sys.stdout)
+        self._store = ModelStore.from_environment()
+
+    def look(self) -> None:
+        """Whether memory, disk and ports are there, before anything starts. Raises UagError."""
+        needed = needs.needs_of(self._pair, self._store)
+        here = needs.Supply.measure(self._store.settings.root)
+        self._say(1, "What it needs", demo_text.needs_lines(self._pair, needed, here))
+        needs.check(needed, here)
+        self._services.check_ports()
+
+    def fetch(self) -> tuple[NamedFolder, NamedFolder]:
+        """Draft and target. Raises UagError."""
+        self._say(2, "The models")
+        target, draft = (self._fetch(name) for name in (self._pair.target, self._pair.draft))
+        here = needs.Supply.measure(self._store.settings.root)
+        fetched = replace(self._pair, draft=str(draft.folder), target=str(target.folder))
+        # What comes from a hub tells its size only now.
+        needs.check(needs.needs_of(fetched, self._store), here)
+        return draft, target
+
+    def _fetch(self, name: str) -> NamedFolder:
+        folder = resolve(name, progress=TerminalProgress())
+        self._guide.line(f"  {demo_text.model_line(name)}: {folder}")
+        return NamedFolder(name, folder)
+
+    def start(self, supervisor: Supervisor) -> tuple[Child, ...]:
+        """They load while the vocabularies are compared."""
+        self._began = time.monotonic()
+        return start(supervisor, self._services)
+
+    def compare_vocabularies(self, draft: NamedFolder, target: NamedFolder) -> None:
+        """Raises UnsupportedPairError."""
+        report = check_pair(draft, target)
+        self._say(3, "The pair", pair_lines(report))
+        if report.verdict is Verdict.UNSUPPORTED:
+            raise UnsupportedPairError(report.note)
+
+    def wait(self, supervisor: Supervisor, children: tuple[Child, ...]) -> None:
+        """Raises ServiceDiedError."""
+        self._say(4, "The services, each a process of its own")
+        for ready in wait_until_ready(supervisor, children, self._began):
+            self._guide.line(
+                f"  {ready.spec.module} serves on {ready.spec.address} after {ready.seconds:.1f} s"
+            )
+
+    def answer(self, request: AnswerRequest, prompt: str) -> Answer:
+        """Streams the answer, then its figures. Raises UagError."""
+        self._say(5, "The answer", [f"> {prompt}"])
+        if self._out.coloured:
+            self._guide.line(f"  {LEGEND}")
+        printer = AnswerPrinter(self._out)
+        try:
+            answer = self._ask(request, printer)
+        finally:
+            printer.end()
+        self._say(6, "Figures")
+        for line in demo_text.figure_lines(answer.finished):
+            self._out.line(line)
+        return answer
+
+    def answer_alone(self, request: AnswerRequest) -> Answer:
+        """The same without drafts, not shown. Raises UagError."""
+        self._say(7, "The target alone, on the same prompt and the same services")
+        answer = self._ask(replace(request, draft_tokens=0), None)
+        self._out.line(figures.summary(answer.finished))
+        return answer
+
+    def _ask(self, request: AnswerRequest, printer: AnswerPrinter | None) -> Answer:
+        ids: list[int] = []
+        with (
+            OrchestratorClient(self._services.orchestrator.reached_at) as client,
+            closing(client.answer(request, ANSWER_SECONDS)) as events,
+        ):
+            for event in events:
+                match event:
+                    case Delta():
+                        ids.extend(token.id for token in event.tokens)
+                        if printer is not None:
+                            printer.show(event)
+                    case Finished():
+                        return Answer(tuple(ids), event)
+        raise CallFailedError("the answer ended without its figures")
+
+    def compare(self, drafted: Answer, alone: Answer) -> None:
+        """Raises IdsDifferError if they differ although they must not."""
+        for line in comparison.lines(drafted, alone):
+            self._out.line(line)
+        if drafted.ids == alone.ids:
+            return
+        if self._pair.dtype == "float32":
+            raise IdsDifferError("the ids differ in float32, which must not be: please report it")
+        self._guide.line(f"  {demo_text.NEAR_TIES}")
+
+    def tell_what_next(self) -> None:
+        """What to try now."""
+        lines = demo_text.next_lines(self._pair)
+        self._say(8, "What to try next", lines)
+
+    def _say(self, step: int, title: str, lines: list[str] | None = None) -> None:
+        self._guide.line(f"\n{step}. {title}")
+        for line in lines or ():
+            self._guide.line(f"  {line}")

@@ -1,0 +1,79 @@
+"""`uag`: runs a command, and turns its errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+
+from orchestrator.cli import demo, generate, models, up
+from orchestrator.cli.command import UsageError
+from orchestrator.cli.exit_codes import ExitCode, exit_code, exit_code_help
+from orchestrator.cli.interrupts import raise_on_signals
+from uag_common.errors import UagError
+
+COMMANDS = (demo.COMMAND, up.COMMAND, generate.COMMAND, models.COMMAND)
+DESCRIPTION = """\
+Universal assisted generation: a small draft model guesses ahead for a large target model, whatever
+their vocabularies, and every token of the answer is the target's own."""
+EXAMPLES = """\
+examples:
+  uag demo                                      see it work, from nothing
+  uag up                                        run the services
+  uag generate --chat "Why is the sky blue?"    ask them
+  uag models check gemma-3-270m smollm2-135m-instruct
+
+Data goes to standard output, progress and remarks to standard error; colours only to a terminal,
+and never if NO_COLOR is set. `uag COMMAND --help` has more examples."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code. `arguments`: without the program's name; default: those of the process."""
+    flags = _parser().parse_args(arguments)
+    try:
+        raise_on_signals()
+        code = _run(flags)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader has what it wanted. Python would complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+
+
+def _run(flags: Namespace) -> ExitCode:
+    name = flags.parser.prog
+    try:
+        code: ExitCode = flags.run(flags)
+        return code
+    except UsageError as error:
+        _say(f"{name}: {error} (see `{name} --help`)")
+        return ExitCode.USAGE
+    except UagError as error:
+        _say(f"{name}: {error}")
+        return exit_code(error)
+    except KeyboardInterrupt:
+        _say(f"{name}: interrupted")
+        return ExitCode.INTERRUPTED
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="uag",
+        description=DESCRIPTION,
+        epilog=f"{EXAMPLES}\n\n{exit_code_help()}",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_to(subparsers)
+    return parser
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Where candidates come from: the draft model over its session, or nowhere.
+
+Whatever goes wrong with a draft ends here: the round loop gets no candidates and goes on. No grpc.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from orchestrator.conversion.conversion import Conversion
+from orchestrator.events import Degraded
+from orchestrator.sessions import DraftCommand, DraftPort, ExchangeTime
+from orchestrator.tally import Tally
+from uag_common.context import ContextVersion
+from uag_common.errors import StaleContextError, UagError
+
+MAX_REOPENS = 3
+"""A draft that keeps losing its context is given up: each new session costs it a prefill."""
+
+
+class Drafter(Protocol):
+    """Guesses what the target says next."""
+
+    @property
+    def degraded(self) -> Degraded | None:
+        """Set once drafting was wanted and has stopped."""
+
+    def start(self) -> None:
+        """Begins to prepare, without waiting for it."""
+
+    async def propose(self, round_number: int, room: int) -> tuple[int, ...]:
+        """At most `room` candidates, target ids; none if there is nothing to say. Never raises."""
+
+    def commit(self, ids: Sequence[int]) -> None:
+        """The target committed these."""
+
+    def close(self) -> None:
+        """Frees what is held."""
+
+
+class NoDrafter:
+    """Never drafts: each round is a plain step."""
+
+    def __init__(self, degraded: Degraded | None = None) -> None:
+        self.degraded = degraded
+
+    def start(self) -> None: ...
+
+    async def propose(self, round_number: int, room: int) -> tuple[int, ...]:  # noqa: ARG002
+        return ()
+
+    def commit(self, ids: Sequence[int]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPlan:
+    """How to draft for one request: tokens a round, and how many the draft's context holds."""
+
+    tokens: int
+    context_length: int
+
+
+class ModelDrafter:
+    """Keeps the draft's context equal to the committed text, and asks it for what follows."""
+
+    def __init__(
+        self,
+        plan: DraftPlan,
+        conversion: Conversion,
+        open_session: Callable[[], DraftPort],
+        tally: Tally,
+    ) -> None:
+        self._plan = plan
+        self._conversion = conversion
+        self._open_session = open_session
+        self._tally = tally
+        self._reopens = 0
+        self._round = 0
+        self._session: DraftPort | None = None
+        self._opening: asyncio.Task[ExchangeTime] | None = None
+        self.degraded: Degraded | None = None
+
+    def start(self) -> None:
+        self._sync()
+        if self._fits():
+            self._open()
+
+    def _sync(self) -> DraftCommand:
+        """Brings the mirror up to the committed text; what the draft must be told of it."""
+        with self._tally.converting():
+            update = self._conversion.sync()
+            kept = ContextVersion.of(self._conversion.draft_ids, update.keep)
+        self._tally.rolled_back(update.rollback)
+        return DraftCommand(self._round, update.keep, kept, update.append, self._plan.tokens)
+
+    def _fits(self) -> bool:
+        length, limit = len(self._conversion.draft_ids), self._plan.context_length
+        if not length:
+            self._give_up("the draft's tokenizer cannot spell the prompt")
+        elif length >= limit:
+            self._give_up(f"the draft's context of {limit} tokens is full")
+        return 0 < length < limit
+
+    def _open(self) -> None:
+        """Opens a session with the whole context; rounds are plain steps until it is ready."""
+        self._session = self._open_session()
+        self._opening = asyncio.ensure_future(self._session.open(tuple(self._conversion.draft_ids)))
+
+    async def propose(self, round_number: int, room: int) -> tuple[int, ...]:
+        self._round = round_number
+        session = self._ready_session() if room > 0 else None
+        if session is None:
+            return ()
+        command = self._sync()
+        if not self._fits():
+            return ()
+        try:
+            drafted = await session.propose(command)
+        except StaleContextError as error:
+            self._reopen(str(error))
+            return ()
+        except UagError as error:
+            self._give_up(str(error))
+            return ()
+        self._tally.drafted(len(drafted.ids), drafted.time)
+        return self._convert(drafted.ids)[:room]
+
+    def _ready_session(self) -> DraftPort | None:
+        """The session, once it is open and while it lives."""
+        if self._session is None or self._opening is None or not self._opening.done():
+            return None
+        try:
+            self._opening.result()
+        except UagError as error:
+            self._give_up(str(error))
+            return None
+        return self._session
+
+    def _convert(self, draft_ids: tuple[int, ...]) -> tuple[int, ...]:
+        with self._tally.converting():
+            proposal = self._conversion.propose(draft_ids)
+        self._tally.unconverted(proposal.lost_draft_ids)
+        return proposal.candidate_ids
+
+    def _reopen(self, reason: str) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._reopens += 1
+        if self._reopens > MAX_REOPENS:
+            self._give_up(reason)
+            return
+        self._open()
+
+    def _give_up(self, reason: str) -> None:
+        self.degraded = Degraded(reason, self._round)
+        self.close()
+
+    def commit(self, ids: Sequence[int]) -> None:
+        if self.degraded is None:
+            with self._tally.converting():
+                self._conversion.commit(ids)
+
+    def close(self) -> None:
+        if (
+            self._opening is not None
+            and not self._opening.cancel()
+            and not self._opening.cancelled()
+        ):
+            # Asked for, so that a failure which came too late to matter is not reported as lost.
+            self._opening.exception()
+        if self._session is not None:
+            self._session.close()
+        self._session = None

@@ -1,0 +1,74 @@
+"""What the round loop asks of the two services, in plain values. The clients implement it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from uag_common.context import ContextVersion
+from uag_common.worker import StepTime
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeTime:
+    """Seconds of one command: the whole round trip, and what the service accounts for."""
+
+    round_trip_seconds: float
+    step: StepTime
+
+    @property
+    def network_seconds(self) -> float:
+        spent = self.step.queue_seconds + self.step.forward_seconds
+        return max(0.0, self.round_trip_seconds - spent)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCommand:
+    """Roll back to `keep` tokens of the draft's context, append, draft up to `max_tokens`."""
+
+    round: int
+    keep: int
+    kept: ContextVersion
+    append_ids: tuple[int, ...]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """Draft ids, in the draft's vocabulary."""
+
+    ids: tuple[int, ...]
+    context_full: bool
+    time: ExchangeTime
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the target committed: the first `accepted` candidates, then `next_id`."""
+
+    accepted: int
+    next_id: int
+    time: ExchangeTime
+
+
+class DraftPort(Protocol):
+    """One session of the draft service. Each call raises a UagError that ends the session."""
+
+    async def open(self, context_ids: Sequence[int]) -> ExchangeTime: ...
+
+    async def propose(self, command: DraftCommand) -> Drafted: ...
+
+    def close(self) -> None: ...
+
+
+class VerifyPort(Protocol):
+    """One session of the verify service. Each call raises a UagError that ends the session."""
+
+    async def open(self, prompt_ids: Sequence[int]) -> Chosen: ...
+
+    async def verify(
+        self, round_number: int, committed: ContextVersion, candidates: Sequence[int]
+    ) -> Chosen: ...
+
+    def close(self) -> None: ...

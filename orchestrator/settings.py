@@ -1,0 +1,52 @@
+"""The settings of the orchestrator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from uag_common.limits import MAX_DRAFT_TOKENS
+from uag_common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrchestratorSettings(Settings):
+    """Read from UAG_ORCHESTRATOR_*."""
+
+    PREFIX: ClassVar[str] = "UAG_ORCHESTRATOR_"
+
+    listen: str = setting(
+        "host:port to listen on; port 0 takes a free one", default="127.0.0.1:50050"
+    )
+    draft: str = setting("host:port of the draft service", default="127.0.0.1:50051")
+    verify: str = setting("host:port of the verify service", default="127.0.0.1:50052")
+    draft_tokens: int = setting(
+        "tokens that the draft is asked for in each round, where a request does not say otherwise; "
+        "0: never draft",
+        default=5,
+        minimum=0,
+        maximum=MAX_DRAFT_TOKENS,
+    )
+    max_new_tokens: int = setting(
+        "most tokens of an answer, where a request does not say otherwise", default=256, minimum=1
+    )
+    draft_timeout_seconds: float = setting(
+        "a draft that has not answered a command by then is given up for the request; "
+        "the request goes on without it",
+        default=10.0,
+        minimum=0.001,
+    )
+    verify_timeout_seconds: float = setting(
+        "a target that has not answered a command by then fails the request",
+        default=120.0,
+        minimum=0.001,
+    )
+    drain_seconds: float = setting(
+        "after SIGTERM, seconds that running requests have to finish", default=30.0, minimum=0
+    )
+    stop_with_parent: bool = setting(
+        "true stops the service when its standard input ends, as `uag up` needs it", default=False
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = setting(
+        "what is logged, from this level on", default="info"
+    )

@@ -1,0 +1,67 @@
+"""What the orchestrator knows of one side of a pair: description, vocabulary, prompt encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.conversion.conversion import Conversion
+from orchestrator.conversion.roles import Roles
+from orchestrator.conversion.translation import Translation
+from orchestrator.conversion.vocabulary import Vocabulary
+from orchestrator.prompt.encoder import PromptEncoder
+from orchestrator.request import ChatPrompt, TextPrompt
+from uag_common.errors import PeerRefusedError
+from uag_common.model import ModelDescription, TokenizerFile, tokenizer_sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Built once from what a service hands out."""
+
+    description: ModelDescription
+    vocabulary: Vocabulary
+    encoder: PromptEncoder
+
+    @classmethod
+    def build(cls, description: ModelDescription, files: Sequence[TokenizerFile]) -> Side:
+        """Takes seconds for a large vocabulary. Raises PeerRefusedError if the files are not those
+        that were described."""
+        if tokenizer_sha256(files) != description.tokenizer_sha256:
+            raise PeerRefusedError(f"{description.model_id}: the tokenizer changed on the way")
+        eos = description.roles.eos_ids
+        roles = Roles(eos=frozenset(eos), primary_eos=eos[0])
+        texts = {file.name: file.content.decode() for file in files}
+        vocabulary = Vocabulary.build(texts["tokenizer.json"], roles)
+        return cls(description, vocabulary, PromptEncoder(files))
+
+    def encode(self, prompt: TextPrompt | ChatPrompt) -> tuple[int, ...]:
+        """Ids of the prompt up to where the answer starts."""
+        match prompt:
+            case TextPrompt(text):
+                return self.encoder.encode_text(text)
+            case ChatPrompt(messages):
+                return self.encoder.encode_chat(messages)
+
+
+def open_conversion(
+    target: Side,
+    draft: Side,
+    prompt: TextPrompt | ChatPrompt,
+    prompt_ids: Sequence[int],
+) -> Conversion:
+    """The conversion of one answer, before its first token: the draft's context is its own
+    rendering of a conversation, or mirrors a raw prompt from its first character on."""
+    match prompt:
+        case ChatPrompt():
+            return Translation(
+                target.vocabulary, draft.vocabulary, draft_prefix=draft.encode(prompt)
+            )
+        case TextPrompt():
+            return Translation(
+                target.vocabulary,
+                draft.vocabulary,
+                draft_prefix=draft.encoder.start_ids(),
+                prompt_ids=prompt_ids,
+                skip_leading_space=target.vocabulary.prepends_space,
+            )

@@ -1,0 +1,89 @@
+"""Counts and times of one request while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.events import SpeculationFigures, TimeFigures
+from orchestrator.sessions import ExchangeTime
+
+
+class Tally:
+    """Begins with the request's arrival."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._first_token = 0.0
+        self._prefill = self._draft = self._convert = self._verify = 0.0
+        self._queue = self._network = 0.0
+        self._plain_steps = 0
+        self._draft_tokens = self._unconverted = self._rolled_back = 0
+        self._proposed = self._examined = self._accepted = 0
+        self._lengths: list[int] = []
+
+    @contextmanager
+    def converting(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._convert += time.perf_counter() - began
+
+    def prefilled(self, spent: ExchangeTime) -> None:
+        self._first_token = time.perf_counter() - self._began
+        self._prefill += spent.step.forward_seconds
+        self._wait(spent)
+
+    def rolled_back(self, draft_tokens: int) -> None:
+        self._rolled_back += draft_tokens
+
+    def drafted(self, draft_tokens: int, spent: ExchangeTime) -> None:
+        self._draft_tokens += draft_tokens
+        self._draft += spent.step.forward_seconds
+        self._wait(spent)
+
+    def unconverted(self, draft_tokens: int) -> None:
+        self._unconverted += draft_tokens
+
+    def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
+        """A round. Where the answer ends inside the block, what lies past the end is not counted:
+        every committed token but one that came after all candidates was examined as a candidate."""
+        self._verify += spent.step.forward_seconds
+        self._wait(spent)
+        if not candidates:
+            self._plain_steps += 1
+            return
+        self._proposed += candidates
+        self._accepted += accepted
+        self._examined += min(committed, candidates)
+        self._lengths.extend([0] * (accepted + 1 - len(self._lengths)))
+        self._lengths[accepted] += 1
+
+    def _wait(self, spent: ExchangeTime) -> None:
+        self._queue += spent.step.queue_seconds
+        self._network += spent.network_seconds
+
+    def speculation(self) -> SpeculationFigures:
+        return SpeculationFigures(
+            rounds=self._plain_steps + sum(self._lengths),
+            plain_steps=self._plain_steps,
+            draft_tokens_proposed=self._draft_tokens,
+            draft_tokens_unconverted=self._unconverted,
+            candidates_proposed=self._proposed,
+            candidates_examined=self._examined,
+            candidates_accepted=self._accepted,
+            draft_tokens_rolled_back=self._rolled_back,
+            accepted_lengths=tuple(self._lengths),
+        )
+
+    def times(self) -> TimeFigures:
+        return TimeFigures(
+            total_seconds=time.perf_counter() - self._began,
+            first_token_seconds=self._first_token,
+            prefill_seconds=self._prefill,
+            draft_seconds=self._draft,
+            convert_seconds=self._convert,
+            verify_seconds=self._verify,
+            queue_seconds=self._queue,
+            network_seconds=self._network,
+        )

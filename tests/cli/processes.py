@@ -1,0 +1,138 @@
+"""Runs `uag` as a process, and looks after what it leaves behind. Knows no command."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parent.parent.parent
+UAG = (sys.executable, "-m", "orchestrator.cli.main")
+WAIT_SECONDS = 60.0
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """That of the tests, without what would steer `uag` or its colours."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("UAG_") and name not in ("NO_COLOR", "FORCE_COLOR")
+    }
+    return {**kept, "TERM": "xterm", **(changes or {})}
+
+
+def uag(
+    *arguments: str, given: bytes = b"", changes: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end with `given` as standard input."""
+    done = subprocess.run(
+        [*UAG, *arguments],
+        input=given,
+        capture_output=True,
+        env=environment(changes),
+        cwd=ROOT,
+        timeout=WAIT_SECONDS * 5,
+        check=False,
+    )
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+def uag_on_terminal(*arguments: str, changes: Mapping[str, str] | None = None) -> str:
+    """What it shows on a terminal, standard output and standard error together."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*UAG, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment(changes),
+        cwd=ROOT,
+    ):
+        os.close(theirs)
+        shown = b"".join(_chunks(ours))
+    os.close(ours)
+    return shown.decode()
+
+
+def _chunks(descriptor: int) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = os.read(descriptor, 4096)
+        except OSError:
+            # The other side of a terminal ends like this.
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
+class Running:
+    """A `uag` that runs; its output goes to a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
+        self.process = process
+        self.output = output
+        self._seen: dict[int, psutil.Process] = {}
+
+    def said(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def wait_for_words(self, words: str) -> None:
+        wait_until(lambda: words in self.said() or self.process.poll() is not None)
+        assert words in self.said(), self.said()
+
+    def children(self) -> list[psutil.Process]:
+        """Its services, in the order of their start."""
+        found = psutil.Process(self.process.pid).children(recursive=True)
+        self._seen |= {child.pid: child for child in found}
+        return sorted(found, key=lambda child: child.pid)
+
+    def end(self) -> int:
+        """The exit code."""
+        return self.process.wait(WAIT_SECONDS)
+
+    def left_behind(self) -> list[psutil.Process]:
+        """What still runs, shortly after, of the children that `children` ever found."""
+        wait_until(lambda: not self._alive(), seconds=15)
+        return self._alive()
+
+    def _alive(self) -> list[psutil.Process]:
+        return [child for child in self._seen.values() if child.is_running()]
+
+
+@contextmanager
+def running_uag(
+    *arguments: str, output: Path, changes: Mapping[str, str] | None = None
+) -> Iterator[Running]:
+    """Ends it, and all that it started, when the block is left."""
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            [*UAG, *arguments], stdout=file, stderr=file, env=environment(changes), cwd=ROOT
+        ) as process,
+    ):
+        running = Running(process, output)
+        try:
+            yield running
+        finally:
+            if process.poll() is None:
+                running.children()
+                process.kill()
+            for child in running.left_behind():
+                child.kill()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
+    """Polls; returns in any case when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -1,0 +1,143 @@
+"""`uag generate` as a process, on a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import grpc
+import pytest
+
+from orchestrator.cli.addresses import with_real_port
+from orchestrator.cli.answer_printer import LEGEND
+from tests.cli.processes import ROOT, UAG, environment, uag, uag_on_terminal, wait_until
+from tests.cli.scripted_orchestrator import ANSWER, STARTED, ScriptedOrchestrator, delta
+
+TEXT = "Once upon a tïme\n"
+FIGURES = "5 tokens, 2 rounds, proposed 9 / accepted 2, 2.5 tokens/s, first token after 0.25 s\n"
+
+
+def test_answer_to_standard_output_figures_to_standard_error(
+    orchestrator: ScriptedOrchestrator,
+) -> None:
+    done = uag("generate", "--target", orchestrator.address, "hi")
+    assert (done.returncode, done.stdout, done.stderr) == (0, TEXT, FIGURES)
+    assert orchestrator.requests[0].text == "hi"
+
+
+def test_a_terminal_shows_what_the_draft_said_in_green(orchestrator: ScriptedOrchestrator) -> None:
+    shown = uag_on_terminal("generate", "--target", orchestrator.address, "hi")
+    assert "Once \x1b[32mupon a \x1b[0mtïme\r\n" in shown
+    assert LEGEND in shown
+
+
+def test_no_colour_where_none_is_wanted(orchestrator: ScriptedOrchestrator) -> None:
+    shown = uag_on_terminal(
+        "generate", "--target", orchestrator.address, "hi", changes={"NO_COLOR": "1"}
+    )
+    assert shown == (TEXT + FIGURES).replace("\n", "\r\n")
+
+
+def test_json_is_one_message_a_line(orchestrator: ScriptedOrchestrator) -> None:
+    done = uag("generate", "--target", orchestrator.address, "--json", "hi")
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [next(iter(message)) for message in messages] == [
+        "started",
+        "delta",
+        "delta",
+        "delta",
+        "finished",
+    ]
+    assert messages[2]["delta"]["tokens"][0]["source"] == "TOKEN_SOURCE_DRAFT"
+    assert done.stderr == ""
+
+
+def test_flags_reach_the_request(orchestrator: ScriptedOrchestrator, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("from a file\n")
+    flags = ("--max-new-tokens", "9", "--draft-tokens", "0", "--system", "be brief")
+    done = uag("generate", "--target", orchestrator.address, "--file", str(prompt), *flags)
+    assert done.returncode == 0
+    (request,) = orchestrator.requests
+    assert [message.content for message in request.chat.messages] == ["be brief", "from a file\n"]
+    assert (request.max_new_tokens, request.speculation.draft_tokens) == (9, 0)
+
+
+def test_standard_input(orchestrator: ScriptedOrchestrator) -> None:
+    given = b"zwei\nZeilen"
+    done = uag("generate", "--target", orchestrator.address, "-", given=given)
+    assert done.returncode == 0
+    assert orchestrator.requests[0].text == "zwei\nZeilen"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (b"", "standard input: is empty"),
+        (
+            b"\xe4h",
+            "standard input: byte 1 is no valid UTF-8: convert the text to UTF-8 first",
+        ),
+    ],
+)
+def test_a_bad_prompt_is_one_line(given: bytes, message: str) -> None:
+    done = uag("generate", "-", given=given)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == f"uag generate: {message}\n"
+
+
+def test_a_status_is_one_line(orchestrator: ScriptedOrchestrator) -> None:
+    orchestrator.script = ()
+    orchestrator.error = (grpc.StatusCode.INVALID_ARGUMENT, "max_new_tokens: is 0")
+    done = uag("generate", "--target", orchestrator.address, "hi")
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == "uag generate: INVALID_ARGUMENT: max_new_tokens: is 0\n"
+
+
+def test_an_answer_that_breaks_off_keeps_what_came(orchestrator: ScriptedOrchestrator) -> None:
+    orchestrator.script = ANSWER[:2]
+    orchestrator.error = (grpc.StatusCode.UNAVAILABLE, "verify service: gone")
+    done = uag("generate", "--target", orchestrator.address, "hi")
+    assert (done.returncode, done.stdout) == (69, "Once \n")
+    assert done.stderr == "uag generate: UNAVAILABLE: verify service: gone\n"
+
+
+def test_nothing_there() -> None:
+    done = uag("generate", "--target", with_real_port("127.0.0.1:0"), "hi")
+    assert done.returncode == 69
+    assert "start the services with `uag up`" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(orchestrator: ScriptedOrchestrator) -> None:
+    orchestrator.script = (STARTED, *(delta("word " * 2000) for _ in range(50)), *ANSWER[-1:])
+    with subprocess.Popen(
+        [*UAG, "generate", "--target", orchestrator.address, "hi"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        cwd=ROOT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(4) == b"word"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 0
+
+
+def test_ctrl_c_is_exit_code_130(orchestrator: ScriptedOrchestrator) -> None:
+    orchestrator.pause_seconds = 1.0
+    with subprocess.Popen(
+        [*UAG, "generate", "--target", orchestrator.address, "hi"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        cwd=ROOT,
+    ) as process:
+        assert process.stderr is not None
+        wait_until(lambda: bool(orchestrator.requests))
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"uag generate: interrupted\n"
+        assert process.wait(20) == 130

@@ -1,0 +1,57 @@
+"""Where a prompt comes from."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.prompts import as_prompt, read_prompt
+from orchestrator.prompt.chat_template import ChatMessage
+from orchestrator.request import ChatPrompt, TextPrompt
+from uag_common.errors import InvalidRequestError
+
+NOTHING = BytesIO(b"not to be read")
+
+
+def test_an_argument_is_the_prompt() -> None:
+    assert read_prompt("wörter", None, NOTHING) == "wörter"
+
+
+@pytest.mark.parametrize(("argument", "file"), [("-", None), (None, "-")])
+def test_a_dash_is_standard_input(argument: str | None, file: str | None) -> None:
+    assert read_prompt(argument, file, BytesIO("zwei\nZeilen 👍\n".encode())) == "zwei\nZeilen 👍\n"
+
+
+def test_a_file_is_taken_as_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "prompt.txt"
+    path.write_bytes(b"\r\n text \n")
+    assert read_prompt(None, str(path), NOTHING) == "\r\n text \n"
+
+
+@pytest.mark.parametrize(
+    ("argument", "data", "message"),
+    [
+        ("", b"", "the prompt: is empty"),
+        ("-", b"", "standard input: is empty"),
+        ("-", b"abc\xff", "standard input: byte 4 is no valid UTF-8"),
+        ("\udcff", b"", "the prompt: byte 1 is no valid UTF-8"),
+    ],
+)
+def test_what_is_no_text_is_refused(argument: str, data: bytes, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        read_prompt(argument, None, BytesIO(data))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match=r"nothing\.txt: cannot be read: No such"):
+        read_prompt(None, str(tmp_path / "nothing.txt"), NOTHING)
+
+
+def test_raw_unless_a_chat_is_asked_for() -> None:
+    user = ChatMessage("user", "hi")
+    system = ChatMessage("system", "be brief")
+    assert as_prompt("hi", chat=False, system=None) == TextPrompt("hi")
+    assert as_prompt("hi", chat=True, system=None) == ChatPrompt((user,))
+    assert as_prompt("hi", chat=False, system="be brief") == ChatPrompt((system, user))

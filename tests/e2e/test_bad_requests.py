@@ -1,0 +1,165 @@
+"""Bad input: one clear status that names the field, at each of the three services; others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import grpc
+import pytest
+
+from tests.services import RunningServices
+from uag.draft.v1 import draft_pb2, draft_pb2_grpc
+from uag.model.v1 import model_pb2, model_pb2_grpc
+from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from uag.verify.v1 import verify_pb2, verify_pb2_grpc
+from uag_common.context import ContextVersion
+from uag_common.rpc.model_messages import encode_version
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+OUT_OF_RANGE = grpc.StatusCode.OUT_OF_RANGE
+STALE = grpc.StatusCode.FAILED_PRECONDITION
+
+
+def chat(*turns: tuple[str, str]) -> pb.Chat:
+    return pb.Chat(messages=[pb.ChatMessage(role=role, content=text) for role, text in turns])
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "words"),
+    [
+        (pb.GenerateRequest(), INVALID, "prompt: give `text` or `chat`"),
+        (pb.GenerateRequest(text=""), INVALID, "text: must not be empty"),
+        (pb.GenerateRequest(chat=pb.Chat()), INVALID, "chat.messages: must not be empty"),
+        (
+            pb.GenerateRequest(chat=chat(("user", "a"), ("root", "b"))),
+            INVALID,
+            "chat.messages[1].role: is 'root', must be one of system, user, assistant",
+        ),
+        (pb.GenerateRequest(text="a", max_new_tokens=0), INVALID, "max_new_tokens: is 0"),
+        (pb.GenerateRequest(text="a", max_new_tokens=-5), INVALID, "max_new_tokens: is -5"),
+        (
+            pb.GenerateRequest(text="a", max_new_tokens=2**31 - 1),
+            INVALID,
+            "the target's context holds 256",
+        ),
+        (
+            pb.GenerateRequest(text="a", speculation=pb.SpeculationOptions(draft_tokens=-1)),
+            INVALID,
+            "speculation.draft_tokens: is -1",
+        ),
+        (
+            pb.GenerateRequest(text="a", speculation=pb.SpeculationOptions(draft_tokens=65)),
+            INVALID,
+            "speculation.draft_tokens: is 65",
+        ),
+        (pb.GenerateRequest(text="word " * 300), OUT_OF_RANGE, "the target's context holds 256"),
+    ],
+)
+def test_a_bad_request_is_refused_by_name(
+    services: RunningServices, request_: pb.GenerateRequest, code: grpc.StatusCode, words: str
+) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        services.generate(request_)
+    assert refused.value.code() is code
+    assert words in (refused.value.details() or "")
+
+
+def version(ids: Sequence[int]) -> model_pb2.ContextVersion:
+    return encode_version(ContextVersion.of(ids, len(ids)))
+
+
+def tokenizer_sha256(address: str) -> str:
+    with grpc.insecure_channel(address) as channel:
+        stub = model_pb2_grpc.ModelServiceStub(channel)
+        model = stub.DescribeModel(model_pb2.DescribeModelRequest(), timeout=5).model
+    return str(model.tokenizer_sha256)
+
+
+def draft_session(address: str, *requests: draft_pb2.SessionRequest) -> grpc.RpcError:
+    """How a session with these commands ends; they must not all be answered."""
+    with grpc.insecure_channel(address) as channel:
+        stub = draft_pb2_grpc.DraftServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            list(stub.Session(iter(requests), timeout=10))
+    return refused.value
+
+
+def verify_session(address: str, *requests: verify_pb2.SessionRequest) -> grpc.RpcError:
+    """As `draft_session`."""
+    with grpc.insecure_channel(address) as channel:
+        stub = verify_pb2_grpc.VerifyServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            list(stub.Session(iter(requests), timeout=10))
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=0), INVALID),
+        (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=2**31), INVALID),
+        (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=1, append_ids=[9**9]), INVALID),
+        (draft_pb2.Propose(keep=0, kept=version(()), max_tokens=1), INVALID),
+        (draft_pb2.Propose(keep=2, kept=version((5, 7)), max_tokens=1), STALE),
+        (draft_pb2.Propose(keep=9, kept=version(range(9)), max_tokens=1), STALE),
+        (
+            draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=1, append_ids=[5] * 300),
+            OUT_OF_RANGE,
+        ),
+    ],
+)
+def test_the_draft_service_refuses_a_bad_command(
+    services: RunningServices, command: draft_pb2.Propose, code: grpc.StatusCode
+) -> None:
+    sha256 = tokenizer_sha256(services.draft)
+    opening = draft_pb2.Open(context_ids=[5, 6], tokenizer_sha256=sha256)
+    error = draft_session(
+        services.draft,
+        draft_pb2.SessionRequest(open=opening),
+        draft_pb2.SessionRequest(propose=command),
+    )
+    assert error.code() is code, error.details()
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (verify_pb2.Verify(committed=version((5, 6)), candidate_ids=[1]), STALE),
+        (verify_pb2.Verify(), STALE),
+        (verify_pb2.Verify(candidate_ids=[1] * 65), INVALID),
+        (verify_pb2.Verify(candidate_ids=[2**32 - 1]), INVALID),
+    ],
+)
+def test_the_verify_service_refuses_a_bad_command(
+    services: RunningServices, command: verify_pb2.Verify, code: grpc.StatusCode
+) -> None:
+    sha256 = tokenizer_sha256(services.verify)
+    opening = verify_pb2.Open(prompt_ids=[5, 6], tokenizer_sha256=sha256)
+    error = verify_session(
+        services.verify,
+        verify_pb2.SessionRequest(open=opening),
+        verify_pb2.SessionRequest(verify=command),
+    )
+    assert error.code() is code, error.details()
+
+
+def test_commands_out_of_order_are_refused(services: RunningServices) -> None:
+    draft, verify = services.draft, services.verify
+    empty = draft_pb2.SessionRequest()
+    assert draft_session(draft, empty).code() is INVALID
+    propose = draft_pb2.SessionRequest(propose=draft_pb2.Propose(max_tokens=1))
+    assert draft_session(draft, propose).code() is INVALID
+    opening = draft_pb2.Open(context_ids=[5], tokenizer_sha256=tokenizer_sha256(draft))
+    twice = draft_pb2.SessionRequest(open=opening)
+    assert draft_session(draft, twice, twice).code() is INVALID
+    plain = verify_pb2.SessionRequest(verify=verify_pb2.Verify())
+    assert verify_session(verify, plain).code() is INVALID
+
+
+def test_ids_of_another_tokenizer_are_refused(services: RunningServices) -> None:
+    """An orchestrator that has not noticed a change of model must not get nonsense."""
+    foreign = tokenizer_sha256(services.verify)
+    opening = draft_pb2.Open(context_ids=[5], tokenizer_sha256=foreign)
+    error = draft_session(services.draft, draft_pb2.SessionRequest(open=opening))
+    assert error.code() is STALE
+    assert "describe the model anew" in (error.details() or "")
