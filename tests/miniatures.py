@@ -6,6 +6,7 @@ agree where these go on and differ elsewhere, so drafts are accepted and rejecte
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -98,8 +99,13 @@ def _sentencepiece() -> PreTrainedTokenizerFast:
         max_token_length=8,
     )
     tokenizer.train_from_iterator(TEXT, trainer)
+    # The trainer puts the bytes into the vocabulary, but as control tokens, which they are not.
+    spec = json.loads(tokenizer.to_str())
+    spec["added_tokens"] = [
+        token for token in spec["added_tokens"] if token["content"] not in byte_pieces
+    ]
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
+        tokenizer_object=Tokenizer.from_str(json.dumps(spec)),
         bos_token=BOS,
         eos_token=EOS,
         unk_token="<unk>",  # noqa: S106

@@ -35,10 +35,6 @@ from uag_common.worker import Worker
 CONTEXT_LENGTH = 4096
 
 
-class ScriptedDeathError(Exception):
-    """The script ends the session without a word."""
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What a script is asked."""
@@ -98,7 +94,9 @@ class ScriptedServicer(draft_pb2_grpc.DraftServiceServicer):
         self._vocabulary = vocabulary
 
     async def Session(  # noqa: N802 - named by the contract
-        self, request_iterator: AsyncIterator[pb.SessionRequest], context: Context
+        self,
+        request_iterator: AsyncIterator[pb.SessionRequest],
+        context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.SessionResponse]:
         ids: list[int] = []
         self.sessions += 1
@@ -110,10 +108,7 @@ class ScriptedServicer(draft_pb2_grpc.DraftServiceServicer):
             command = request.propose
             ids[command.keep :] = command.append_ids
             await asyncio.sleep(self.delay_seconds)
-            try:
-                drafted = list(self.script(self._turn(ids, command)))
-            except ScriptedDeathError:
-                await context.abort(grpc.StatusCode.UNAVAILABLE, "the draft died")
+            drafted = list(self.script(self._turn(ids, command)))
             ids.extend(drafted)
             tokens = [pb.DraftToken(id=item, probability=0.5) for item in drafted]
             yield pb.SessionResponse(proposed=pb.Proposed(round=command.round, tokens=tokens))

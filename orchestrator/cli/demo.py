@@ -22,7 +22,7 @@ from orchestrator.cli.supervisor import Supervisor
 from orchestrator.request import AnswerRequest
 from uag_common.errors import InvalidRequestError
 
-PROMPT = "Explain how a rainbow forms, in three sentences."
+PROMPT = "What is photosynthesis, and why does it matter?"
 DESCRIPTION = """\
 Shows the whole way: fetches the models (once), starts draft, verify and orchestrator on this
 machine, streams an answer, prints its figures, compares it with the target alone, and stops
@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reverse", action="store_true", help="the default models change places")
     add_service_flags(parser)
     parser.add_argument(
-        "--max-new-tokens", type=int, default=96, metavar="N",
+        "--max-new-tokens", type=int, default=64, metavar="N",
         help="most tokens of the answer (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from orchestrator.events import Finished, TimeFigures
+from orchestrator.events import Finished, FinishReason, TimeFigures
+
+_ENDS = {
+    FinishReason.EOS: "ended by the target",
+    FinishReason.MAX_TOKENS: "ended by the limit of tokens",
+    FinishReason.CONTEXT_LIMIT: "ended by the target's context",
+}
 
 
 def summary(finished: Finished) -> str:
-    """One line: tokens, rounds, proposed / accepted, tokens per second, time to first token."""
+    """One line: tokens, rounds, proposed / accepted, tokens per second, time to first token, and
+    why it ended."""
     counts = finished.speculation
     return ", ".join(
         (
@@ -15,6 +22,7 @@ def summary(finished: Finished) -> str:
             f"proposed {counts.candidates_proposed} / accepted {counts.candidates_accepted}",
             f"{tokens_per_second(finished):.1f} tokens/s",
             f"first token after {finished.time.first_token_seconds:.2f} s",
+            _ENDS[finished.reason],
         )
     )
 

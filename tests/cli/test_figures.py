@@ -18,7 +18,8 @@ def finished() -> Finished:
 
 def test_summary() -> None:
     assert figures.summary(finished()) == (
-        "5 tokens, 2 rounds, proposed 9 / accepted 2, 2.5 tokens/s, first token after 0.25 s"
+        "5 tokens, 2 rounds, proposed 9 / accepted 2, 2.5 tokens/s, first token after 0.25 s, "
+        "ended by the limit of tokens"
     )
 
 

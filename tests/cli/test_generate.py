@@ -16,7 +16,10 @@ from tests.cli.processes import ROOT, UAG, environment, uag, uag_on_terminal, wa
 from tests.cli.scripted_orchestrator import ANSWER, STARTED, ScriptedOrchestrator, delta
 
 TEXT = "Once upon a tïme\n"
-FIGURES = "5 tokens, 2 rounds, proposed 9 / accepted 2, 2.5 tokens/s, first token after 0.25 s\n"
+FIGURES = (
+    "5 tokens, 2 rounds, proposed 9 / accepted 2, 2.5 tokens/s, first token after 0.25 s, "
+    "ended by the limit of tokens\n"
+)
 
 
 def test_answer_to_standard_output_figures_to_standard_error(

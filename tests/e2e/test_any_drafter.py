@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.reference import Reference
-from tests.scripted_draft import ScriptedDeathError, ScriptedDraft, Turn, perfect, scripted_draft
+from tests.scripted_draft import ScriptedDraft, Turn, perfect, scripted_draft
 from tests.services import Answer, RunningServices, running_services
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from uag_common.errors import PeerUnavailableError
 from uag_common.models import catalogue
 from uag_common.models.source import resolve
 
@@ -152,7 +153,7 @@ def test_dying_in_round_3(stage: Stage) -> None:
 
     def script(turn: Turn) -> Sequence[int]:
         if turn.round == 3:
-            raise ScriptedDeathError
+            raise PeerUnavailableError("the draft died")
         return right(turn)
 
     stage.draft.servicer.script = script
