@@ -1,11 +1,11 @@
 # Set-up, checks and the main job. Everything works without make too: see the README.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PACKAGES := uag_common draft_service verify_service orchestrator tests benchmarks setup.py
 
-.PHONY: demo test test-full lint conformance lossless clean
+.PHONY: demo test test-full lint contract conformance lossless clean
 
 demo: $(READY)
 	@$(BIN)/uag demo $(if $(PROMPT),"$(PROMPT)")
@@ -21,7 +21,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check $(PACKAGES)
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
+	$(BIN)/buf breaking --against protos/contract.json
 	$(BIN)/mypy
+
+# After a deliberate change: the contract that later changes are compared with.
+contract: $(READY)
+	$(BIN)/buf build -o protos/contract.json
 
 conformance: $(READY)
 	@$(BIN)/python -m tests.conformance $(CASES)

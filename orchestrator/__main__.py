@@ -15,7 +15,7 @@ from uag_common.process import run_service
 from uag_common.rpc.server import RpcServer, StopSignal
 from uag_common.settings import variable_name
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("orchestrator")
 
 
 async def serve(settings: OrchestratorSettings) -> None:

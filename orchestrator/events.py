@@ -25,11 +25,12 @@ class FinishReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommittedToken:
-    """A token of the answer."""
+    """A token of the answer; `text` has the whole characters that it completes."""
 
     id: int
     source: TokenSource
     round: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The committed tokens of one round, and the whole characters that they complete."""
+    """The committed tokens of one round."""
 
-    text: str
     tokens: tuple[CommittedToken, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole characters that the tokens complete."""
+        return "".join(token.text for token in self.tokens)
 
 
 @dataclass(frozen=True, slots=True)

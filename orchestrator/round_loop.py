@@ -82,19 +82,21 @@ class RoundLoop:
     def _commit(self, round_number: int, candidates: Sequence[int], chosen: Chosen) -> Delta:
         """Takes the block up to where the answer ends inside it."""
         tokens: list[CommittedToken] = []
-        for token in _block(round_number, candidates, chosen):
-            tokens.append(token)
-            self._context.append(token.id)
-            self._finish = self._reason(token.id)
+        for token_id, source in _block(candidates, chosen):
+            self._context.append(token_id)
+            self._finish = self._reason(token_id)
+            tokens.append(CommittedToken(token_id, source, round_number, self._spell(token_id)))
             if self._finish is not None:
                 break
-        ids = [token.id for token in tokens]
         if self._finish is None:
-            self._drafter.commit(ids)
-        text = self._text.push(ids[:-1] if self._finish is FinishReason.EOS else ids)
-        if self._finish is not None:
-            text += self._text.flush()
-        return Delta(text, tuple(tokens))
+            self._drafter.commit([token.id for token in tokens])
+        return Delta(tuple(tokens))
+
+    def _spell(self, token_id: int) -> str:
+        """The text that the newest token completes; at the end, what is left of it."""
+        ended = self._finish is not None
+        shown = "" if self._finish is FinishReason.EOS else self._text.push((token_id,))
+        return shown + self._text.flush() if ended else shown
 
     def _reason(self, token_id: int) -> FinishReason | None:
         if token_id in self._limits.eos_ids:
@@ -120,10 +122,8 @@ def _accepted(delta: Delta) -> int:
     return sum(token.source is TokenSource.DRAFT for token in delta.tokens)
 
 
-def _block(
-    round_number: int, candidates: Sequence[int], chosen: Chosen
-) -> tuple[CommittedToken, ...]:
-    """What a verification commits, each token with who said it first."""
+def _block(candidates: Sequence[int], chosen: Chosen) -> list[tuple[int, TokenSource]]:
+    """What a verification commits, each id with who said it first."""
     accepted = candidates[: chosen.accepted]
     if not candidates:
         own = TokenSource.TARGET
@@ -131,5 +131,4 @@ def _block(
         own = TokenSource.BONUS
     else:
         own = TokenSource.CORRECTION
-    drafted = (CommittedToken(item, TokenSource.DRAFT, round_number) for item in accepted)
-    return (*drafted, CommittedToken(chosen.next_id, own, round_number))
+    return [*((item, TokenSource.DRAFT) for item in accepted), (chosen.next_id, own)]

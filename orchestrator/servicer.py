@@ -72,7 +72,12 @@ def _encode(event: Event) -> pb.GenerateResponse:
             return pb.GenerateResponse(started=pb.Started(**asdict(event)))
         case Delta():
             tokens = (
-                pb.Token(id=token.id, source=_SOURCE_TO_PB[token.source], round=token.round)
+                pb.Token(
+                    id=token.id,
+                    source=_SOURCE_TO_PB[token.source],
+                    round=token.round,
+                    text=token.text,
+                )
                 for token in event.tokens
             )
             return pb.GenerateResponse(delta=pb.Delta(text=event.text, tokens=tokens))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from uag_common.limits import MAX_DRAFT_TOKENS
-from uag_common.settings import Settings, setting
+from uag_common.service_settings import ServiceSettings
+from uag_common.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrchestratorSettings(Settings):
+class OrchestratorSettings(ServiceSettings):
     """Read from UAG_ORCHESTRATOR_*."""
 
     PREFIX: ClassVar[str] = "UAG_ORCHESTRATOR_"
@@ -40,13 +41,4 @@ class OrchestratorSettings(Settings):
         "a target that has not answered a command by then fails the request",
         default=120.0,
         minimum=0.001,
-    )
-    drain_seconds: float = setting(
-        "after SIGTERM, seconds that running requests have to finish", default=30.0, minimum=0
-    )
-    stop_with_parent: bool = setting(
-        "true stops the service when its standard input ends, as `uag up` needs it", default=False
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = setting(
-        "what is logged, from this level on", default="info"
     )

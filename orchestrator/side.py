@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.conversion.roles import Roles
+from orchestrator.conversion.same_vocabulary import SameVocabulary
 from orchestrator.conversion.translation import Translation
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.prompt.encoder import PromptEncoder
@@ -29,9 +30,8 @@ class Side:
         that were described."""
         if tokenizer_sha256(files) != description.tokenizer_sha256:
             raise PeerRefusedError(f"{description.model_id}: the tokenizer changed on the way")
-        eos = description.roles.eos_ids
-        roles = Roles(eos=frozenset(eos), primary_eos=eos[0])
         texts = {file.name: file.content.decode() for file in files}
+        roles = Roles.ending(description.roles.eos_ids)
         vocabulary = Vocabulary.build(texts["tokenizer.json"], roles)
         return cls(description, vocabulary, PromptEncoder(files))
 
@@ -52,16 +52,19 @@ def open_conversion(
 ) -> Conversion:
     """The conversion of one answer, before its first token: the draft's context is its own
     rendering of a conversation, or mirrors a raw prompt from its first character on."""
-    match prompt:
-        case ChatPrompt():
-            return Translation(
-                target.vocabulary, draft.vocabulary, draft_prefix=draft.encode(prompt)
-            )
-        case TextPrompt():
-            return Translation(
-                target.vocabulary,
-                draft.vocabulary,
-                draft_prefix=draft.encoder.start_ids(),
-                prompt_ids=prompt_ids,
-                skip_leading_space=target.vocabulary.prepends_space,
-            )
+    one, other = target.vocabulary, draft.vocabulary
+    same = one.fingerprint == other.fingerprint
+    if isinstance(prompt, ChatPrompt):
+        rendered = draft.encode(prompt)
+        if same:
+            return SameVocabulary(one, other, draft_prefix=rendered)
+        return Translation(one, other, draft_prefix=rendered)
+    if same:
+        return SameVocabulary(one, other, prompt_ids=prompt_ids)
+    return Translation(
+        one,
+        other,
+        draft_prefix=draft.encoder.start_ids(),
+        prompt_ids=prompt_ids,
+        skip_leading_space=one.prepends_space,
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from uag_common.settings import Settings, setting
+from uag_common.service_settings import ServiceSettings
+from uag_common.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelServiceSettings(Settings):
-    """Where to listen, which model, how to run it."""
+class ModelServiceSettings(ServiceSettings):
+    """Which model, and how to run it."""
 
-    listen: str = setting("host:port to listen on; port 0 takes a free one")
     model: str = setting(
         "the model: a hub id (ORG/NAME or ORG/NAME@REVISION), a folder, a .gguf file, "
         "or a packaged model by name (`uag models list`)"
@@ -31,14 +31,4 @@ class ModelServiceSettings(Settings):
     trust_remote_code: bool = setting(
         "true runs Python code that comes with the model; only for models you trust",
         default=False,
-    )
-    drain_seconds: float = setting(
-        "after SIGTERM, seconds that running sessions have to finish", default=30.0, minimum=0
-    )
-    stop_with_parent: bool = setting(
-        "true stops the service when its standard input ends, as `uag up` needs it",
-        default=False,
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = setting(
-        "what is logged, from this level on", default="info"
     )

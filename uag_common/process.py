@@ -10,9 +10,12 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn, TypeVar
 
 from uag_common.errors import UagError
-from uag_common.settings import Settings, describe, load
+from uag_common.service_settings import ServiceSettings
+from uag_common.settings import describe, load
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=ServiceSettings)
+
+OWN_LOGGERS = ("uag_common", "draft_service", "verify_service", "orchestrator")
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -30,11 +33,10 @@ def run_service(
     if arguments:
         _say(f"{name}: takes no arguments but --help; its settings are environment variables")
         sys.exit(EXIT_USAGE)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     code = 0
     try:
         settings = load(settings_class, os.environ)
-        logging.getLogger("uag_common").setLevel(logging.INFO)
+        _set_up_log(settings.log_level)
         asyncio.run(_awaited(serve(settings)))
     except UagError as error:
         _say(f"{name}: {error}")
@@ -49,7 +51,14 @@ async def _awaited(work: Awaitable[None]) -> None:
     await work
 
 
-def print_help(name: str, settings_class: type[Settings]) -> None:
+def _set_up_log(level: str) -> None:
+    """Our own words from `level` on; of libraries, warnings."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for name in OWN_LOGGERS:
+        logging.getLogger(name).setLevel(level.upper())
+
+
+def print_help(name: str, settings_class: type[ServiceSettings]) -> None:
     """What `--help` says."""
     sys.stdout.write(f"python -m {name}\n\nSettings are environment variables:\n")
     sys.stdout.write(describe(settings_class) + "\n")

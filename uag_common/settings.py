@@ -75,10 +75,17 @@ def describe(settings_class: type[Settings]) -> str:
     """One paragraph a variable, for `--help`."""
     lines = []
     for item in dataclasses.fields(settings_class):
-        default = "required" if item.default is dataclasses.MISSING else f"default: {item.default}"
-        lines.append(f"  {variable_name(settings_class, item.name)} ({default})")
+        lines.append(f"  {variable_name(settings_class, item.name)} ({_default(item)})")
         lines.append(f"      {_rule(item).help}")
     return "\n".join(lines)
+
+
+def _default(item: dataclasses.Field[Any]) -> str:
+    if item.default is dataclasses.MISSING:
+        return "required"
+    # As it would be written in the environment.
+    written = str(item.default).lower() if isinstance(item.default, bool) else item.default
+    return f"default: {written}"
 
 
 def _rule(item: dataclasses.Field[Any]) -> SettingRule:

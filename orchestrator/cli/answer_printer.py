@@ -16,8 +16,8 @@ class AnswerPrinter:
         self._last = "\n"
 
     def show(self, delta: Delta) -> None:
-        drafted = any(token.source is TokenSource.DRAFT for token in delta.tokens)
-        self._screen.write(delta.text, GREEN if drafted else "")
+        for token in delta.tokens:
+            self._screen.write(token.text, GREEN if token.source is TokenSource.DRAFT else "")
         self._last = delta.text[-1:] or self._last
 
     def end(self) -> None:

@@ -11,17 +11,15 @@ import grpc
 
 from orchestrator.cli.addresses import answers
 from orchestrator.cli.messages import decode_event, encode_request
-from orchestrator.events import Event, Started
-from orchestrator.request import AnswerRequest, TextPrompt
+from orchestrator.events import Event
+from orchestrator.request import AnswerRequest
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 from uag_common.errors import PeerUnavailableError, UagError
 from uag_common.rpc.channel import CLIENT_OPTIONS
 
-PROBE_TIMEOUT_SECONDS = 30.0
 # A proxy that is set up for the world outside would be asked for 127.0.0.1 too.
 OPTIONS = (*CLIENT_OPTIONS, ("grpc.enable_http_proxy", 0))
-_SMALLEST_REQUEST = AnswerRequest(TextPrompt("a"), max_new_tokens=1, draft_tokens=0)
 
 
 class CallFailedError(UagError):
@@ -75,14 +73,6 @@ class OrchestratorClient:
                 yield from call
         finally:
             call.cancel()
-
-    def knows_draft(self) -> bool:
-        """Whether the orchestrator has met its draft. Asks by a request of one token that is given
-        up before its answer begins. Raises as `answer` does."""
-        events = self.answer(_SMALLEST_REQUEST, PROBE_TIMEOUT_SECONDS)
-        started = next(events)
-        events.close()
-        return isinstance(started, Started) and bool(started.draft_model_id)
 
     @contextmanager
     def _typed_errors(self, timeout_seconds: float) -> Iterator[None]:

@@ -71,10 +71,12 @@ def json_line(response: pb.GenerateResponse) -> str:
 def _decode_delta(delta: pb.Delta) -> Delta:
     tokens = (
         # A server newer than this client may name a source that it does not know.
-        CommittedToken(token.id, _SOURCES.get(token.source, TokenSource.TARGET), token.round)
+        CommittedToken(
+            token.id, _SOURCES.get(token.source, TokenSource.TARGET), token.round, token.text
+        )
         for token in delta.tokens
     )
-    return Delta(delta.text, tuple(tokens))
+    return Delta(tuple(tokens))
 
 
 def _decode_finished(finished: pb.Finished) -> Finished:

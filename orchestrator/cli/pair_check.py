@@ -68,7 +68,7 @@ def check_pair(draft: NamedFolder, target: NamedFolder) -> PairReport:
         return PairReport(*facts, Verdict.UNSUPPORTED, str(error), None)
     if target_vocabulary.lossy:
         return PairReport(*facts, Verdict.UNSUPPORTED, _lossy_target(target.name), None)
-    same = _same(draft_vocabulary, target_vocabulary)
+    same = draft_vocabulary.fingerprint == target_vocabulary.fingerprint
     return PairReport(
         *facts,
         verdict=Verdict.SAME if same else Verdict.TRANSLATED,
@@ -93,10 +93,9 @@ def _facts(model: NamedFolder) -> ModelFacts:
 def _vocabulary(model: NamedFolder) -> Vocabulary:
     """Raises TokenizerError or StartError that names the model and the remedy."""
     text = (model.folder / "tokenizer.json").read_text(encoding="utf-8")
-    eos = read_roles(model.folder, _rows(text)).eos_ids
-    roles = Roles(eos=frozenset(eos), primary_eos=eos[0])
+    roles = read_roles(model.folder, _rows(text))
     try:
-        return Vocabulary.build(text, roles)
+        return Vocabulary.build(text, Roles.ending(roles.eos_ids))
     except TokenizerError as error:
         raise TokenizerError(
             f"{model.name}: {error}; choose a model with a byte-level or SentencePiece tokenizer"
@@ -110,14 +109,6 @@ def _rows(tokenizer_json: str) -> int:
     ids = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
     added = (token["id"] for token in content["added_tokens"])
     return max((*ids, *added), default=-1) + 1
-
-
-def _same(draft: Vocabulary, target: Vocabulary) -> bool:
-    return (
-        draft.pieces == target.pieces
-        and draft.control_ids == target.control_ids
-        and draft.core.to_str() == target.core.to_str()
-    )
 
 
 def _note(draft: Vocabulary, same: bool) -> str:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator.cli.addresses import BadAddressError, check_free, split, with_real_port
-from orchestrator.cli.client import OrchestratorClient
 from orchestrator.cli.supervisor import Child, ServiceSpec, Supervisor
+from orchestrator.draft_client import DRAFT_SERVICE
 from uag_common.models import catalogue
 
-DRAFT_POLL_SECONDS = 0.2
 ORCHESTRATOR_ADDRESS = "127.0.0.1:50050"
 DRAFT_ADDRESS = "127.0.0.1:50051"
 VERIFY_ADDRESS = "127.0.0.1:50052"
@@ -114,19 +113,13 @@ def wait_until_ready(
 
     `began` is of time.monotonic. Raises ServiceDiedError if one ends before.
     """
+    *_, orchestrator = children
     for child in children:
         supervisor.wait_serving(child)
-        if child is children[-1]:
-            _wait_for_draft(child.spec.reached_at, supervisor.check)
+        if child is orchestrator:
+            # It serves as soon as it has met its target; the draft may take seconds more.
+            supervisor.wait_serving(child, DRAFT_SERVICE)
         yield Ready(child.spec, time.monotonic() - began)
-
-
-def _wait_for_draft(address: str, check: Callable[[], None]) -> None:
-    """The orchestrator serves as soon as it has its target; the draft may take seconds more."""
-    with OrchestratorClient(address) as client:
-        while not client.knows_draft():
-            check()
-            time.sleep(DRAFT_POLL_SECONDS)
 
 
 def _listen(port: int | None, environ: Mapping[str, str], variable: str, default: str) -> str:

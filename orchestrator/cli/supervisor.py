@@ -105,12 +105,13 @@ class Child:
         words = words.removeprefix(f"{self.spec.module}: ")
         raise ServiceDiedError(f"{self.spec.module} {how}: {words}")
 
-    def serves(self) -> bool:
-        """Asks its health once."""
+    def serves(self, service: str = "") -> bool:
+        """Asks its health once: of the whole process, or of one thing by its name."""
+        request = health_pb2.HealthCheckRequest(service=service)
         with grpc.insecure_channel(self.spec.reached_at, options=LOCAL_CHANNEL) as channel:
             try:
                 stub = health_pb2_grpc.HealthStub(channel)
-                answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True)
+                answer = stub.Check(request, timeout=1, wait_for_ready=True)
             except grpc.RpcError:
                 return False
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
@@ -160,11 +161,12 @@ class Supervisor:
             self.children.append(child)
         return child
 
-    def wait_serving(self, child: Child) -> None:
-        """Until the child is SERVING. Raises ServiceDiedError if any child ends before."""
+    def wait_serving(self, child: Child, service: str = "") -> None:
+        """Until the child is SERVING, or `service` in it. Raises ServiceDiedError if any child ends
+        before."""
         while True:
             self.check()
-            if child.serves():
+            if child.serves(service):
                 return
             time.sleep(POLL_SECONDS)
 

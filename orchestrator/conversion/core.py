@@ -26,15 +26,20 @@ _NORMALIZER: dict[Family, Component | None] = {
 }
 
 
-def core(spec: TokenizerSpec) -> Tokenizer:
-    """The library's tokenizer without all that the module's first lines name."""
+def core_json(spec: TokenizerSpec) -> str:
+    """The tokenizer's file without all that the module's first lines name."""
     stripped = {**spec.raw, "model": _model(spec), "added_tokens": _added_tokens(spec)}
     stripped |= {"truncation": None, "padding": None, "post_processor": None, "decoder": None}
     if spec.family is not Family.WORDPIECE:
         stripped["normalizer"] = _NORMALIZER[spec.family]
         stripped["pre_tokenizer"] = _pre_tokenizer(spec)
+    return json.dumps(stripped, ensure_ascii=False)
+
+
+def core(text: str) -> Tokenizer:
+    """The library's tokenizer of a `core_json`. Raises TokenizerError if the library refuses it."""
     try:
-        return Tokenizer.from_str(json.dumps(stripped, ensure_ascii=False))
+        return Tokenizer.from_str(text)
     except Exception as error:
         # The library raises bare exceptions for whatever it finds in the file.
         raise TokenizerError(f"tokenizer.json is refused by the library: {error}") from error

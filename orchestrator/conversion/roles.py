@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -17,6 +18,11 @@ class Roles:
     primary_eos: int | None = None
     turn_start: int | None = None
     turn_end: int | None = None
+
+    @classmethod
+    def ending(cls, eos_ids: Sequence[int]) -> Roles:
+        """Of a model whose texts end with any of these; it prefers the first."""
+        return cls(eos=frozenset(eos_ids), primary_eos=eos_ids[0] if eos_ids else None)
 
     def ids(self) -> frozenset[int]:
         """All ids that have a role."""

@@ -6,11 +6,12 @@ Knows one tokenizer. It must not know a second one, a session, or where the file
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from tokenizers import Tokenizer
 
 from orchestrator.conversion.byte_table import WORDPIECE_CONTINUATION, byte_ids, pieces
-from orchestrator.conversion.core import core, has_pre_tokens
+from orchestrator.conversion.core import core, core_json, has_pre_tokens
 from orchestrator.conversion.cuts import Cuts, cuts
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.tokenizer_spec import Family, TokenizerSpec
@@ -22,6 +23,7 @@ REPLACEMENT = "\ufffd"
 class Vocabulary:
     """One tokenizer as the conversion needs it.
 
+    Two with equal `fingerprint` have the same ids for the same bytes, and the same control ids.
     `byte_ids[x]` is the id of byte x, None where there is none; `replacement_ids` spell U+FFFD and
     stand in for such a byte. A `lossy` vocabulary forgets parts of the text: its pieces are
     guesses, and `continuations` are its ids that go on with a word.
@@ -29,6 +31,7 @@ class Vocabulary:
 
     roles: Roles
     core: Tokenizer
+    fingerprint: str
     cuts: Cuts
     pieces: tuple[bytes | None, ...]
     control_ids: frozenset[int]
@@ -44,11 +47,13 @@ class Vocabulary:
         """Builds from the text of `tokenizer.json`; TokenizerError if it cannot be used."""
         spec = TokenizerSpec.parse(tokenizer_json, roles.ids())
         table = pieces(spec)
-        tokenizer = core(spec)
+        core_file = core_json(spec)
+        tokenizer = core(core_file)
         control = frozenset(token.id for token in spec.added if token.control)
         return cls(
             roles=roles,
             core=tokenizer,
+            fingerprint=_fingerprint(core_file, control),
             cuts=_cuts(spec, table),
             pieces=tuple(table),
             control_ids=control,
@@ -77,6 +82,10 @@ class Vocabulary:
         """What each of the ids spells, nothing for a control token."""
         table = self.pieces
         return [table[token_id] or b"" for token_id in ids]
+
+
+def _fingerprint(core_file: str, control: frozenset[int]) -> str:
+    return sha256(f"{core_file}{sorted(control)}".encode()).hexdigest()
 
 
 def _cuts(spec: TokenizerSpec, table: list[bytes | None]) -> Cuts:

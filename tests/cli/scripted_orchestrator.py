@@ -48,7 +48,7 @@ FINISHED = pb.GenerateResponse(
 
 
 def delta(text: str, source: pb.TokenSource = pb.TOKEN_SOURCE_TARGET) -> pb.GenerateResponse:
-    token = pb.Token(id=7, source=source, round=1)
+    token = pb.Token(id=7, source=source, round=1, text=text)
     return pb.GenerateResponse(delta=pb.Delta(text=text, tokens=[token]))
 
 

@@ -10,8 +10,7 @@ from orchestrator.cli.client import CallFailedError, OrchestratorClient, Request
 from orchestrator.cli.exit_codes import ExitCode, exit_code
 from orchestrator.cli.messages import decode_event
 from orchestrator.request import AnswerRequest, TextPrompt
-from tests.cli.scripted_orchestrator import ANSWER, STARTED, ScriptedOrchestrator
-from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from tests.cli.scripted_orchestrator import ANSWER, ScriptedOrchestrator
 from uag_common.errors import PeerUnavailableError, UagError
 
 REQUEST = AnswerRequest(TextPrompt("hi"), None, None)
@@ -74,16 +73,3 @@ def test_a_proxy_is_not_asked_for_this_machine(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert ask(orchestrator.address) == len(ANSWER)
-
-
-@pytest.mark.parametrize(("draft", "known"), [("draft", True), ("", False)])
-def test_whether_the_draft_is_known(
-    orchestrator: ScriptedOrchestrator, draft: str, known: bool
-) -> None:
-    started = pb.GenerateResponse()
-    started.CopyFrom(STARTED)
-    started.started.draft_model_id = draft
-    orchestrator.script = (started,)
-    with OrchestratorClient(orchestrator.address) as client:
-        assert client.knows_draft() is known
-    assert orchestrator.requests[0].max_new_tokens == 1

@@ -48,7 +48,7 @@ def test_started() -> None:
 
 def test_delta() -> None:
     event = decode_event(delta("x", pb.TOKEN_SOURCE_BONUS))
-    assert event == Delta("x", (CommittedToken(7, TokenSource.BONUS, 1),))
+    assert event == Delta((CommittedToken(7, TokenSource.BONUS, 1, "x"),))
 
 
 def test_finished() -> None:

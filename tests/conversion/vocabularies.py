@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.conversion.roles import Roles
-from orchestrator.conversion.tokenizer_files import TokenizerFiles
 from orchestrator.conversion.vocabulary import Vocabulary
 
 _DEFAULT_SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -44,7 +43,7 @@ def vocabulary(name: str) -> Vocabulary:
 
 def tokenizer_json(name: str) -> str:
     """The text of the `tokenizer.json` of that name."""
-    return TokenizerFiles.read(tokenizers_directory() / name).tokenizer_json
+    return (tokenizers_directory() / name / "tokenizer.json").read_text(encoding="utf-8")
 
 
 @cache

@@ -112,3 +112,17 @@ def test_drafting_can_be_turned_off(pair: tuple[RunningServices, Reference]) -> 
     figures = answer.finished.speculation
     assert figures.rounds == figures.plain_steps > 0
     assert {token.source for token in answer.tokens} == {pb.TOKEN_SOURCE_TARGET}
+
+
+def test_one_vocabulary_on_both_sides_passes_ids_as_they_are(llama: Path) -> None:
+    """The same model on both sides: whatever is drafted is accepted."""
+    reference, accepted = Reference(llama), 0
+    with running_services(llama, llama) as services:
+        for text in TEXTS:
+            answer = services.generate(_text(text, 5))
+            assert answer.ids == reference.answer(reference.text_prompt(text), NEW_TOKENS)
+            figures = answer.finished.speculation
+            assert figures.draft_tokens_unconverted == 0
+            assert figures.candidates_accepted == figures.candidates_examined
+            accepted += figures.candidates_accepted
+    assert accepted > 0

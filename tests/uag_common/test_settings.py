@@ -57,3 +57,4 @@ def test_help_names_each_variable() -> None:
     text = describe(Example)
     assert "EXAMPLE_NAME (required)" in text
     assert "EXAMPLE_COUNT (default: 3)" in text
+    assert "EXAMPLE_LOUD (default: false)" in text
