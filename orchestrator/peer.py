@@ -80,7 +80,7 @@ class ModelPeer:
         return await asyncio.to_thread(Side.build, description, files)
 
     async def _gone(self, reason: str) -> None:
-        if self.side is not None:
+        if reason != self.reason:
             log.warning("%s", reason)
         self.side, self.reason = None, reason
         await self._on_change()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jinja2 import TemplateError
+
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.same_vocabulary import SameVocabulary
@@ -26,14 +28,19 @@ class Side:
 
     @classmethod
     def build(cls, description: ModelDescription, files: Sequence[TokenizerFile]) -> Side:
-        """Takes seconds for a large vocabulary. Raises PeerRefusedError if the files are not those
-        that were described."""
+        """Takes seconds for a large vocabulary. Raises PeerRefusedError or TokenizerError if the
+        files are not those that were described, or cannot be used."""
         if tokenizer_sha256(files) != description.tokenizer_sha256:
             raise PeerRefusedError(f"{description.model_id}: the tokenizer changed on the way")
-        texts = {file.name: file.content.decode() for file in files}
         roles = Roles.ending(description.roles.eos_ids)
-        vocabulary = Vocabulary.build(texts["tokenizer.json"], roles)
-        return cls(description, vocabulary, PromptEncoder(files))
+        try:
+            texts = {file.name: file.content.decode() for file in files}
+            vocabulary = Vocabulary.build(texts["tokenizer.json"], roles)
+            return cls(description, vocabulary, PromptEncoder(files))
+        except (KeyError, ValueError, TemplateError) as error:
+            raise PeerRefusedError(
+                f"{description.model_id}: its tokenizer files cannot be used: {error!r}"
+            ) from error
 
     def encode(self, prompt: TextPrompt | ChatPrompt) -> tuple[int, ...]:
         """Ids of the prompt up to where the answer starts."""
@@ -51,11 +58,23 @@ def open_conversion(
     prompt_ids: Sequence[int],
 ) -> Conversion:
     """The conversion of one answer, before its first token: the draft's context is its own
-    rendering of a conversation, or mirrors a raw prompt from its first character on."""
+    rendering of a conversation, or mirrors a raw prompt from its first character on. The first
+    sync is done already, since it may have a long prompt to encode."""
+    conversion = _new_conversion(target, draft, prompt, prompt_ids)
+    conversion.sync()
+    return conversion
+
+
+def _new_conversion(
+    target: Side,
+    draft: Side,
+    prompt: TextPrompt | ChatPrompt,
+    prompt_ids: Sequence[int],
+) -> Conversion:
     one, other = target.vocabulary, draft.vocabulary
     same = one.fingerprint == other.fingerprint
     if isinstance(prompt, ChatPrompt):
-        rendered = draft.encode(prompt)
+        rendered = draft.encoder.encode_chat_somehow(prompt.messages)
         if same:
             return SameVocabulary(one, other, draft_prefix=rendered)
         return Translation(one, other, draft_prefix=rendered)

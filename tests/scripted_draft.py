@@ -90,7 +90,7 @@ class ScriptedServicer(draft_pb2_grpc.DraftServiceServicer):
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.script: Script = lambda _: ()
         self.delay_seconds = 0.0
-        self.sessions = 0
+        self.open_sessions = 0
         self._vocabulary = vocabulary
 
     async def Session(  # noqa: N802 - named by the contract
@@ -98,8 +98,17 @@ class ScriptedServicer(draft_pb2_grpc.DraftServiceServicer):
         request_iterator: AsyncIterator[pb.SessionRequest],
         context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.SessionResponse]:
+        self.open_sessions += 1
+        try:
+            async for response in self._answers(request_iterator):
+                yield response
+        finally:
+            self.open_sessions -= 1
+
+    async def _answers(
+        self, request_iterator: AsyncIterator[pb.SessionRequest]
+    ) -> AsyncIterator[pb.SessionResponse]:
         ids: list[int] = []
-        self.sessions += 1
         async for request in request_iterator:
             if request.HasField("open"):
                 ids = list(request.open.context_ids)

@@ -30,8 +30,8 @@ class StepCosts:
 
 
 WHAT_TO_TRY = (
-    "try: fewer draft tokens (--draft-tokens 2), --dtype bfloat16 (verifying several tokens costs",
-    "     little more than one), and above all a target that is many times larger than its draft",
+    "try: fewer draft tokens (--draft-tokens 2); bfloat16, where verifying several tokens costs",
+    "     little more than one; above all a target that is many times larger than its draft",
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from orchestrator.prompt.chat_template import ChatMessage, PlainChat, read_chat_template
+from uag_common.errors import InvalidRequestError
 from uag_common.model import TokenizerFile
 
 _MARK = "\ue000{}\ue001"
@@ -65,6 +66,14 @@ class PromptEncoder:
             rendered = self._chat.render(messages)
             return tuple(self._encode(rendered, parse_control=True, add_special_tokens=False))
         return tuple(self._encode_guarded(messages))
+
+    def encode_chat_somehow(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
+        """As `encode_chat`, but a conversation that the template refuses is read as a text: a
+        draft's template must not decide whether a request is right."""
+        try:
+            return self.encode_chat(messages)
+        except InvalidRequestError:
+            return self.encode_text(PlainChat().render(messages))
 
     def _encode_guarded(self, messages: Sequence[ChatMessage]) -> Iterator[int]:
         """For messages that hold the text of control tokens: those stay text."""

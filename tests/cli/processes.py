@@ -19,12 +19,9 @@ WAIT_SECONDS = 60.0
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """That of the tests, without what would steer `uag` or its colours."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("UAG_") and name not in ("NO_COLOR", "FORCE_COLOR")
-    }
+    """That of the tests, without what would steer the services or the colours."""
+    steering = ("UAG_DRAFT_", "UAG_VERIFY_", "UAG_ORCHESTRATOR_", "NO_COLOR", "FORCE_COLOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
     return {**kept, "TERM": "xterm", **(changes or {})}
 
 

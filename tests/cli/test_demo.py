@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.processes import running_uag, uag
+from uag_common.models import catalogue
+from uag_common.models.store import ModelStore
 
 FREE_PORTS = ("--port", "0", "--draft-port", "0", "--verify-port", "0")
 STEPS = (
@@ -70,7 +72,16 @@ def test_what_cannot_work_is_refused_at_once(flags: list[str], code: int, messag
     assert message in done.stderr
 
 
+@pytest.fixture(scope="module")
+def default_pair() -> None:
+    """Both default models are in the user's cache, fetched if need be."""
+    store = ModelStore.from_environment()
+    for name in (catalogue.DEFAULT_TARGET, catalogue.DEFAULT_DRAFT):
+        store.fetch(name)
+
+
 @pytest.mark.real_model
+@pytest.mark.usefixtures("default_pair")
 def test_the_default_pair_offline(tmp_path: Path) -> None:
     arguments = ("demo", *FREE_PORTS, "--max-new-tokens", "24")
     offline = {"UAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
@@ -88,6 +99,7 @@ def test_the_default_pair_offline(tmp_path: Path) -> None:
 
 
 @pytest.mark.real_model
+@pytest.mark.usefixtures("default_pair")
 def test_ctrl_c_in_the_middle_of_the_answer_leaves_nothing(tmp_path: Path) -> None:
     arguments = ("demo", *FREE_PORTS, "--max-new-tokens", "500")
     with running_uag(*arguments, output=tmp_path / "demo.txt") as running:

@@ -126,3 +126,11 @@ def test_the_tags_and_filters_of_transformers_are_known() -> None:
     )
     text = ChatTemplate(source, []).render([ChatMessage("user", "é<")])
     assert text == '[{"role": "user", "content": "é<"}]4'
+
+
+def test_a_draft_whose_template_refuses_reads_a_text(llama: Path) -> None:
+    refuses = "{{ raise_exception('no system role') }}"
+    encoder = PromptEncoder(files(llama, refuses))
+    with pytest.raises(InvalidRequestError, match="no system role"):
+        encoder.encode_chat(TURNS)
+    assert encoder.encode_chat_somehow(TURNS) == encoder.encode_text(PlainChat().render(TURNS))
