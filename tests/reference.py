@@ -12,6 +12,8 @@ from transformers.utils import logging as transformers_logging
 from orchestrator.prompt.chat_template import ChatMessage, PlainChat
 
 transformers_logging.disable_progress_bar()
+# The services of a test run beside it, and threads that wait for a core spin.
+torch.set_num_threads(1)
 
 
 class Reference:

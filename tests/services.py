@@ -13,6 +13,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from orchestrator.cli.services import shared_threads
 from orchestrator.cli.supervisor import Child, ServiceSpec, Supervisor
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
@@ -99,6 +100,7 @@ def running_services(
     that the test runs itself."""
     draft_at = draft_address or free_address()
     verify_at, orchestrator_at = free_address(), free_address()
+    model_settings = {**shared_threads(), **model_settings}
     specs = {
         "verify": ServiceSpec(
             "verify_service", "UAG_VERIFY_", verify_at, {"model": str(target), **model_settings}

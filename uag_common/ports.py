@@ -1,34 +1,10 @@
-"""Whether an address can be listened on, and who has it if not. The latter on Linux only."""
+"""Who has a port: for the message of a server that cannot have it. Silent but on Linux."""
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
-from uag_common.errors import StartError
-
 _LISTENING = "0A"
-
-
-def check_can_listen(address: str, setting: str) -> None:
-    """Raises StartError that names the `setting` unless "host:port" is free to listen on. Asked
-    before gRPC is, which prints a line of its own for each address that it cannot have."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise StartError(f"{setting}={address}: must be HOST:PORT, such as 127.0.0.1:50051")
-    try:
-        family, kind, *_, where = socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_STREAM
-        )[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(where)
-            probe.listen()
-    except (OSError, OverflowError) as error:
-        reason = describe_owner(address) or f" ({error})"
-        raise StartError(
-            f"{setting}={address}: cannot listen there{reason}; choose another address"
-        ) from error
 
 
 def describe_owner(address: str) -> str:

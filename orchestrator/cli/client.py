@@ -9,17 +9,14 @@ from typing import Self
 
 import grpc
 
-from orchestrator.cli.addresses import answers
 from orchestrator.cli.messages import decode_event, encode_request
 from orchestrator.events import Event
 from orchestrator.request import AnswerRequest
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
+from uag_common.addresses import answers
 from uag_common.errors import PeerUnavailableError, UagError
 from uag_common.rpc.channel import CLIENT_OPTIONS
-
-# A proxy that is set up for the world outside would be asked for 127.0.0.1 too.
-OPTIONS = (*CLIENT_OPTIONS, ("grpc.enable_http_proxy", 0))
 
 
 class CallFailedError(UagError):
@@ -37,7 +34,7 @@ class OrchestratorClient:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        self._channel = grpc.insecure_channel(address, options=CLIENT_OPTIONS)
         self._stub = orchestrator_pb2_grpc.OrchestratorStub(self._channel)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,6 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import closing
 
 from orchestrator.cli import figures
-from orchestrator.cli.addresses import BadAddressError, split
 from orchestrator.cli.answer_printer import LEGEND, AnswerPrinter
 from orchestrator.cli.client import OrchestratorClient
 from orchestrator.cli.command import Command, UsageError
@@ -18,6 +17,7 @@ from orchestrator.cli.services import ORCHESTRATOR_ADDRESS
 from orchestrator.cli.terminal import Screen
 from orchestrator.events import Delta, Finished
 from orchestrator.request import AnswerRequest
+from uag_common.addresses import BadAddressError, split
 
 DESCRIPTION = """\
 Sends a prompt to a running orchestrator (see `uag up`) and streams the answer to standard output;

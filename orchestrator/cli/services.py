@@ -11,9 +11,9 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from orchestrator.cli.addresses import BadAddressError, check_free, split, with_real_port
 from orchestrator.cli.supervisor import Child, ServiceSpec, Supervisor
 from orchestrator.draft_client import DRAFT_SERVICE
+from uag_common.addresses import BadAddressError, check_free, split, with_real_port
 from uag_common.models import catalogue
 
 ORCHESTRATOR_ADDRESS = "127.0.0.1:50050"
@@ -92,13 +92,31 @@ def choose_services(
     draft_at = _listen(flags.draft_port, environ, "UAG_DRAFT_LISTEN", DRAFT_ADDRESS)
     verify_at = _listen(flags.verify_port, environ, "UAG_VERIFY_LISTEN", VERIFY_ADDRESS)
     at = _listen(flags.port, environ, "UAG_ORCHESTRATOR_LISTEN", ORCHESTRATOR_ADDRESS)
-    dtype = {} if pair.dtype == "auto" else {"dtype": pair.dtype}
-    draft = ServiceSpec("draft_service", "UAG_DRAFT_", draft_at, {"model": pair.draft, **dtype})
+    draft = ServiceSpec(
+        "draft_service", "UAG_DRAFT_", draft_at, _model_settings(pair.draft, pair, environ)
+    )
     verify = ServiceSpec(
-        "verify_service", "UAG_VERIFY_", verify_at, {"model": pair.target, **dtype}
+        "verify_service", "UAG_VERIFY_", verify_at, _model_settings(pair.target, pair, environ)
     )
     peers = {"draft": draft.reached_at, "verify": verify.reached_at}
     return Services(draft, verify, ServiceSpec("orchestrator", "UAG_ORCHESTRATOR_", at, peers))
+
+
+def _model_settings(model: str, pair: Pair, environ: Mapping[str, str]) -> dict[str, str]:
+    dtype = {} if pair.dtype == "auto" else {"dtype": pair.dtype}
+    return {"model": model, **dtype, **shared_threads(environ)}
+
+
+def shared_threads(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Half of the cores for each model, unless the environment says otherwise.
+
+    The threads of a forward pass spin while they wait for each other. Two models with as many
+    threads as there are cores take them from each other: on 2 busy cores a step was seen to take
+    100 times as long, while one thread less costs nothing in float32 and 15% in bfloat16.
+    """
+    if {"UAG_DRAFT_THREADS", "UAG_VERIFY_THREADS", "OMP_NUM_THREADS"} & environ.keys():
+        return {}
+    return {"threads": str(max(1, (os.cpu_count() or 1) // 2))}
 
 
 def start(supervisor: Supervisor, services: Services) -> tuple[Child, ...]:

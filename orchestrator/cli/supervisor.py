@@ -21,18 +21,14 @@ from typing import IO, Self
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from orchestrator.cli.addresses import reachable_form
 from orchestrator.cli.interrupts import uninterrupted
+from uag_common.addresses import reachable_form
 from uag_common.errors import UagError
+from uag_common.rpc.channel import CLIENT_OPTIONS
 
-# The threads of torch spin between two steps unless told to sleep, and take the cores from other
-# services: on a busy machine of 2 cores that made an answer 3 to 5 times slower.
-SHARED_CPU = {"OMP_WAIT_POLICY": "PASSIVE"}
 POLL_SECONDS = 0.1
 STOP_SECONDS = 40.0
 KEPT_LINES = 20
-# A proxy is for the world outside, not for the children of this process.
-LOCAL_CHANNEL = (("grpc.enable_http_proxy", 0), ("grpc.initial_reconnect_backoff_ms", 100))
 
 
 class ServiceDiedError(UagError):
@@ -57,7 +53,7 @@ class ServiceSpec:
     def environment(self) -> dict[str, str]:
         settings = {**self.settings, "listen": self.address, "stop_with_parent": "true"}
         named = {self.prefix + name.upper(): value for name, value in settings.items()}
-        return {**SHARED_CPU, **os.environ, **named}
+        return {**os.environ, **named}
 
 
 class Child:
@@ -111,7 +107,7 @@ class Child:
     def serves(self, service: str = "") -> bool:
         """Asks its health once: of the whole process, or of one thing by its name."""
         request = health_pb2.HealthCheckRequest(service=service)
-        with grpc.insecure_channel(self.spec.reached_at, options=LOCAL_CHANNEL) as channel:
+        with grpc.insecure_channel(self.spec.reached_at, options=CLIENT_OPTIONS) as channel:
             try:
                 stub = health_pb2_grpc.HealthStub(channel)
                 answer = stub.Check(request, timeout=1, wait_for_ready=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from orchestrator.cli.addresses import with_real_port
 from orchestrator.cli.client import CallFailedError, OrchestratorClient, RequestRefusedError
 from orchestrator.cli.exit_codes import ExitCode, exit_code
 from orchestrator.cli.messages import decode_event
 from orchestrator.request import AnswerRequest, TextPrompt
 from tests.cli.scripted_orchestrator import ANSWER, ScriptedOrchestrator
+from uag_common.addresses import with_real_port
 from uag_common.errors import PeerUnavailableError, UagError
 
 REQUEST = AnswerRequest(TextPrompt("hi"), None, None)

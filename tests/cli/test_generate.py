@@ -10,10 +10,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from orchestrator.cli.addresses import with_real_port
 from orchestrator.cli.answer_printer import LEGEND
 from tests.cli.processes import ROOT, UAG, environment, uag, uag_on_terminal, wait_until
 from tests.cli.scripted_orchestrator import ANSWER, STARTED, ScriptedOrchestrator, delta
+from uag_common.addresses import with_real_port
 
 TEXT = "Once upon a tïme\n"
 FIGURES = (

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from orchestrator.cli import supervisor as module
-from orchestrator.cli.addresses import with_real_port
 from orchestrator.cli.supervisor import Child, ServiceDiedError, ServiceSpec, Supervisor
 from tests.cli.processes import ROOT, environment, wait_until
+from uag_common.addresses import with_real_port
 
 FAKE = "tests.cli.fake_service"
 

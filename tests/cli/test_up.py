@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.cli.addresses import split, with_real_port
 from orchestrator.cli.examples import buf_curl
 from tests.cli.processes import ROOT, Running, running_uag, uag, wait_until
+from uag_common.addresses import split, with_real_port
 
 FREE_PORTS = ("--draft-port", "0", "--verify-port", "0")
 READY = "Ctrl-C stops all three"

@@ -193,7 +193,8 @@ def test_a_taken_port_names_the_process(llama: Path) -> None:
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         line = _refusal({"model": str(llama), "listen": address})
-    assert f"UAG_VERIFY_LISTEN={address}" in line
+    assert "UAG_VERIFY_LISTEN" in line
+    assert address in line
     assert f"(pid {os.getpid()})" in line
 
 

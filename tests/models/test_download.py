@@ -23,7 +23,7 @@ def remote(url: str, content: bytes = CONTENT) -> Remote:
 
 def fetch(script: Script, destination: Path, content: bytes = CONTENT) -> None:
     with serving(script) as url:
-        download(remote(url, content), destination, SILENT, QUICK)
+        download(remote(url, content), destination, SILENT, patience=QUICK)
 
 
 def test_a_whole_file_comes_in_one_request(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with serving(Script(CONTENT)) as url:
         pass
     with pytest.raises(DownloadError, match="Connection refused, after 3 tries"):
-        download(remote(url), tmp_path / "a.whl", SILENT, QUICK)
+        download(remote(url), tmp_path / "a.whl", SILENT, patience=QUICK)
 
 
 @pytest.mark.parametrize(("status", "tries"), [(404, 1), (401, 1), (403, 1), (410, 1)])
@@ -108,10 +108,10 @@ def test_a_passing_failure_is_retried(tmp_path: Path, status: int) -> None:
 
 def test_an_index_may_be_a_folder(tmp_path: Path) -> None:
     (tmp_path / "source.whl").write_bytes(CONTENT)
-    download(remote((tmp_path / "source.whl").as_uri()), tmp_path / "a.whl", SILENT, QUICK)
+    download(remote((tmp_path / "source.whl").as_uri()), tmp_path / "a.whl", SILENT, patience=QUICK)
     assert (tmp_path / "a.whl").read_bytes() == CONTENT
 
 
 def test_other_schemes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match="no http, https or file address"):
-        download(remote("ftp://host/file"), tmp_path / "a.whl", SILENT, QUICK)
+        download(remote("ftp://host/file"), tmp_path / "a.whl", SILENT, patience=QUICK)

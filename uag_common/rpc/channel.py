@@ -31,6 +31,8 @@ CLIENT_OPTIONS = (
     *_SIZES,
     ("grpc.keepalive_time_ms", _PING_MS),
     ("grpc.keepalive_timeout_ms", _PING_MS),
+    # A proxy is for the world outside; the parts of one deployment reach each other without.
+    ("grpc.enable_http_proxy", 0),
     # A service that comes back is found again within seconds; the default waits up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 3_000),

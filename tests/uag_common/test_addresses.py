@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from orchestrator.cli.addresses import (
+from uag_common.addresses import (
     BadAddressError,
     answers,
     check_free,
