@@ -9,6 +9,7 @@ import grpc
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
+from uag_common.errors import PeerRefusedError
 from uag_common.rpc.model_messages import decode_time, encode_version
 from uag_common.rpc.stream import SessionStream
 
@@ -21,6 +22,7 @@ class DraftClient:
     def __init__(
         self, peer: str, channel: grpc.aio.Channel, tokenizer_sha256: str, timeout_seconds: float
     ) -> None:
+        self._peer = peer
         self._stream: SessionStream[pb.SessionRequest, pb.SessionResponse] = SessionStream(
             peer, draft_pb2_grpc.DraftServiceStub(channel).Session()
         )
@@ -31,6 +33,8 @@ class DraftClient:
         message = pb.Open(context_ids=context_ids, tokenizer_sha256=self._tokenizer_sha256)
         request = pb.SessionRequest(open=message)
         response, seconds = await self._stream.exchange(request, self._timeout_seconds)
+        if not response.HasField("opened"):
+            raise PeerRefusedError(f"{self._peer} did not answer `open` with `opened`")
         return ExchangeTime(seconds, decode_time(response.opened.time))
 
     async def propose(self, command: DraftCommand) -> Drafted:
@@ -44,6 +48,8 @@ class DraftClient:
         request = pb.SessionRequest(propose=message)
         response, seconds = await self._stream.exchange(request, self._timeout_seconds)
         proposed = response.proposed
+        if proposed.round != command.round:
+            raise PeerRefusedError(f"{self._peer} answered another round than {command.round}")
         return Drafted(
             ids=tuple(token.id for token in proposed.tokens),
             context_full=proposed.end == pb.PROPOSAL_END_CONTEXT_LIMIT,

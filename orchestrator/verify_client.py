@@ -10,6 +10,7 @@ from orchestrator.sessions import Chosen, ExchangeTime
 from uag.verify.v1 import verify_pb2 as pb
 from uag.verify.v1 import verify_pb2_grpc
 from uag_common.context import ContextVersion
+from uag_common.errors import PeerRefusedError, PeerUnavailableError, StaleContextError
 from uag_common.rpc.model_messages import decode_time, encode_version
 from uag_common.rpc.stream import SessionStream
 
@@ -20,6 +21,7 @@ class VerifyClient:
     def __init__(
         self, peer: str, channel: grpc.aio.Channel, tokenizer_sha256: str, timeout_seconds: float
     ) -> None:
+        self._peer = peer
         self._stream: SessionStream[pb.SessionRequest, pb.SessionResponse] = SessionStream(
             peer, verify_pb2_grpc.VerifyServiceStub(channel).Session()
         )
@@ -28,8 +30,9 @@ class VerifyClient:
 
     async def open(self, prompt_ids: Sequence[int]) -> Chosen:
         message = pb.Open(prompt_ids=prompt_ids, tokenizer_sha256=self._tokenizer_sha256)
-        request = pb.SessionRequest(open=message)
-        response, seconds = await self._stream.exchange(request, self._timeout_seconds)
+        response, seconds = await self._exchange(pb.SessionRequest(open=message))
+        if not response.HasField("opened"):
+            raise PeerRefusedError(f"{self._peer} did not answer `open` with `opened`")
         opened = response.opened
         return Chosen(0, opened.first.id, ExchangeTime(seconds, decode_time(opened.time)))
 
@@ -39,11 +42,19 @@ class VerifyClient:
         message = pb.Verify(
             round=round_number, committed=encode_version(committed), candidate_ids=candidates
         )
-        request = pb.SessionRequest(verify=message)
-        response, seconds = await self._stream.exchange(request, self._timeout_seconds)
+        response, seconds = await self._exchange(pb.SessionRequest(verify=message))
         verified = response.verified
+        if verified.round != round_number or verified.accepted > len(candidates):
+            raise PeerRefusedError(f"{self._peer} answered another round than {round_number}")
         time_spent = ExchangeTime(seconds, decode_time(verified.time))
         return Chosen(verified.accepted, verified.next.id, time_spent)
+
+    async def _exchange(self, request: pb.SessionRequest) -> tuple[pb.SessionResponse, float]:
+        try:
+            return await self._stream.exchange(request, self._timeout_seconds)
+        except StaleContextError as error:
+            # The service was restarted, or its model changed: nothing that a client did wrong.
+            raise PeerUnavailableError(str(error)) from error
 
     def close(self) -> None:
         self._stream.close()

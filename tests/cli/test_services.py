@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from argparse import ArgumentParser
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,7 @@ from orchestrator.cli.services import (
     add_service_flags,
     choose_pair,
     choose_services,
+    shared_threads,
 )
 from uag_common.errors import StartError
 from uag_common.models import catalogue
@@ -35,7 +37,7 @@ def test_defaults() -> None:
         "127.0.0.1:50052",
         "127.0.0.1:50050",
     ]
-    assert services.draft.settings == {"model": pair.draft}
+    assert services.draft.settings == {"model": pair.draft, **shared_threads({})}
     assert services.orchestrator.settings == {
         "draft": "127.0.0.1:50051",
         "verify": "127.0.0.1:50052",
@@ -60,8 +62,19 @@ def test_flags_win_over_the_environment() -> None:
     pair, services = chosen(flags, environ)
     assert pair.draft == "other"
     assert services.draft.address == "0.0.0.0:7001"
-    assert services.draft.settings == {"model": "other", "dtype": "bfloat16"}
+    assert services.draft.settings["model"] == "other"
+    assert services.draft.settings["dtype"] == "bfloat16"
     assert services.verify.settings["dtype"] == "bfloat16"
+
+
+def test_two_models_never_take_more_threads_than_there_are_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for cores, threads in ((1, "1"), (2, "1"), (16, "8")):
+        monkeypatch.setattr("os.cpu_count", partial(int, cores))
+        assert shared_threads({}) == {"threads": threads}
+    for variable in ("UAG_DRAFT_THREADS", "UAG_VERIFY_THREADS", "OMP_NUM_THREADS"):
+        assert shared_threads({variable: "3"}) == {}
 
 
 def test_a_taken_port_names_the_flag() -> None:

@@ -124,13 +124,6 @@ time.sleep(60)
     assert not service.is_running()
 
 
-def test_idle_services_leave_the_cores_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    assert fake("serve").environment()["OMP_WAIT_POLICY"] == "PASSIVE"
-    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    assert fake("serve").environment()["OMP_WAIT_POLICY"] == "ACTIVE"
-
-
 def test_settings_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_BEHAVIOUR", "from outside")
     monkeypatch.setenv("FAKE_OTHER", "passes through")
