@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-import grpc
 
 from orchestrator.conversion.spans import spans
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.draft_client import DRAFT_SERVICE
-from orchestrator.side import Side
+from tests.threaded_server import TokenizerOnly, threaded_server
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
-from uag.model.v1 import model_pb2_grpc
-from uag_common.engine.load import TOKENIZER_FILES
-from uag_common.model import (
-    ModelDescription,
-    Rollback,
-    TokenizerFile,
-    TokenSequence,
-    tokenizer_sha256,
-)
-from uag_common.models.roles import read_roles
 from uag_common.rpc.errors import Context
-from uag_common.rpc.model_service import LoadedModel, ModelServicer, ModelSlot
-from uag_common.rpc.server import RpcServer
-from uag_common.worker import Worker
 
 CONTEXT_LENGTH = 4096
 
@@ -47,41 +32,6 @@ class Turn:
 
 
 Script = Callable[[Turn], Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizerOnly:
-    """A model that is only described: its ids and files are real, it has no weights."""
-
-    description: ModelDescription
-    tokenizer_files: tuple[TokenizerFile, ...]
-
-    @classmethod
-    def read(cls, folder: Path, vocabulary_size: int) -> TokenizerOnly:
-        present = (folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
-        files = tuple(TokenizerFile(path.name, path.read_bytes()) for path in present)
-        description = ModelDescription(
-            model_id="scripted",
-            revision="",
-            architecture="Scripted",
-            tokenizer_sha256=tokenizer_sha256(files),
-            vocabulary_size=vocabulary_size,
-            context_length=CONTEXT_LENGTH,
-            dtype="float32",
-            device="cpu",
-            rollback=Rollback.TRUNCATE,
-            parameter_count=0,
-            weight_bytes=0,
-            roles=read_roles(folder, vocabulary_size),
-        )
-        return cls(description, files)
-
-    def new_sequence(self) -> TokenSequence:
-        raise NotImplementedError("a scripted draft runs no model")
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return Side.build(self.description, self.tokenizer_files).vocabulary
 
 
 class ScriptedServicer(draft_pb2_grpc.DraftServiceServicer):
@@ -128,47 +78,23 @@ class ScriptedServicer(draft_pb2_grpc.DraftServiceServicer):
 
 
 class ScriptedDraft:
-    """A running scripted draft service; change `script` between requests."""
+    """A running scripted draft service; change `servicer.script` between requests."""
 
-    def __init__(self, model: TokenizerOnly) -> None:
-        self.vocabulary = model.vocabulary
-        self.servicer = ScriptedServicer(self.vocabulary)
-        self.address = ""
-        self._model = model
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._server: grpc.aio.Server | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(30)
-
-    async def _serve(self) -> None:
-        server, slot = RpcServer((DRAFT_SERVICE,)), ModelSlot()
-        slot.fill(LoadedModel(self._model, Worker("unused")))
-        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
-        draft_pb2_grpc.add_DraftServiceServicer_to_server(self.servicer, server.grpc)
-        port = await server.start("127.0.0.1:0", "listen")
-        await server.set_serving(True)
-        self.address, self._server = f"127.0.0.1:{port}", server.grpc
-
-    def stop(self) -> None:
-        if self._server is not None:
-            asyncio.run_coroutine_threadsafe(self._server.stop(0), self._loop).result(30)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(30)
-        self._loop.close()
+    def __init__(self, vocabulary: Vocabulary, servicer: ScriptedServicer, address: str) -> None:
+        self.vocabulary = vocabulary
+        self.servicer = servicer
+        self.address = address
 
 
 @contextmanager
 def scripted_draft(folder: Path, vocabulary_size: int) -> Iterator[ScriptedDraft]:
     """Serves the tokenizer of `folder` and proposes by script."""
-    draft = ScriptedDraft(TokenizerOnly.read(folder, vocabulary_size))
-    draft.start()
-    try:
-        yield draft
-    finally:
-        draft.stop()
+    model = TokenizerOnly.read(folder, vocabulary_size)
+    vocabulary = model.vocabulary
+    servicer = ScriptedServicer(vocabulary)
+    add = draft_pb2_grpc.add_DraftServiceServicer_to_server
+    with threaded_server(DRAFT_SERVICE, model, partial(add, servicer)) as address:
+        yield ScriptedDraft(vocabulary, servicer, address)
 
 
 def perfect(vocabulary: Vocabulary, whole: bytes) -> Script:

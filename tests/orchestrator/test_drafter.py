@@ -13,7 +13,7 @@ from orchestrator.request import TextPrompt
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from orchestrator.side import Side, open_conversion
 from orchestrator.tally import Tally
-from tests.scripted_draft import TokenizerOnly
+from tests.threaded_server import TokenizerOnly
 from uag_common.context import ContextVersion
 from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.worker import StepTime

@@ -14,7 +14,7 @@ from orchestrator.sessions import Chosen, ExchangeTime
 from orchestrator.side import Side
 from orchestrator.tally import Tally
 from orchestrator.text_stream import TextStream
-from tests.scripted_draft import TokenizerOnly
+from tests.threaded_server import TokenizerOnly
 from uag_common.context import ContextVersion
 from uag_common.errors import PeerUnavailableError
 from uag_common.worker import StepTime

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.side import Side
-from tests.scripted_draft import TokenizerOnly
+from tests.threaded_server import TokenizerOnly
 from uag_common.errors import PeerRefusedError, UagError
 from uag_common.model import TokenizerFile, tokenizer_sha256
 

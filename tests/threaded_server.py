@@ -1,0 +1,93 @@
+"""A service over a real socket, in the test's own process: described as a model, without one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from orchestrator.conversion.vocabulary import Vocabulary
+from orchestrator.side import Side
+from uag.model.v1 import model_pb2_grpc
+from uag_common.engine.load import TOKENIZER_FILES
+from uag_common.model import (
+    ModelDescription,
+    Rollback,
+    TokenizerFile,
+    TokenSequence,
+    tokenizer_sha256,
+)
+from uag_common.models.roles import read_roles
+from uag_common.rpc.model_service import LoadedModel, ModelServicer, ModelSlot
+from uag_common.rpc.server import RpcServer
+from uag_common.worker import Worker
+
+CONTEXT_LENGTH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerOnly:
+    """A model that is only described: its ids and files are real, it has no weights."""
+
+    description: ModelDescription
+    tokenizer_files: tuple[TokenizerFile, ...]
+
+    @classmethod
+    def read(cls, folder: Path, vocabulary_size: int) -> TokenizerOnly:
+        present = (folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
+        files = tuple(TokenizerFile(path.name, path.read_bytes()) for path in present)
+        description = ModelDescription(
+            model_id="scripted",
+            revision="",
+            architecture="Scripted",
+            tokenizer_sha256=tokenizer_sha256(files),
+            vocabulary_size=vocabulary_size,
+            context_length=CONTEXT_LENGTH,
+            dtype="float32",
+            device="cpu",
+            rollback=Rollback.TRUNCATE,
+            parameter_count=0,
+            weight_bytes=0,
+            roles=read_roles(folder, vocabulary_size),
+        )
+        return cls(description, files)
+
+    def new_sequence(self) -> TokenSequence:
+        raise NotImplementedError("a scripted draft runs no model")
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Side.build(self.description, self.tokenizer_files).vocabulary
+
+
+@contextmanager
+def threaded_server(
+    name: str, model: TokenizerOnly, add_service: Callable[[grpc.aio.Server], None]
+) -> Iterator[str]:
+    """Serves the model's description and the service of that name; yields the address."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def serve() -> tuple[RpcServer, int]:
+        server, slot = RpcServer((name,)), ModelSlot()
+        slot.fill(LoadedModel(model, Worker("unused")))
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
+        add_service(server.grpc)
+        port = await server.start("127.0.0.1:0", "listen")
+        await server.set_serving(True)
+        return server, port
+
+    server, port = asyncio.run_coroutine_threadsafe(serve(), loop).result(30)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(0), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
