@@ -6,6 +6,7 @@ from hypothesis import settings
 
 from orchestrator.conversion.vocabulary import Vocabulary
 from tests.conversion.vocabularies import vocabulary
+from uag_common.models import catalogue
 
 # Target + draft.
 PAIRS = (
@@ -19,6 +20,8 @@ PAIRS = (
     "qwen2+llama31",
     "starcoder+codellama",
     "smollm2+gemma2",
+    f"{catalogue.DEFAULT_TARGET}+{catalogue.DEFAULT_DRAFT}",
+    f"{catalogue.DEFAULT_DRAFT}+{catalogue.DEFAULT_TARGET}",
     "llama31+distilbert",
 )
 EXACT_PAIRS = tuple(pair for pair in PAIRS if not pair.endswith("distilbert"))
@@ -32,6 +35,8 @@ EXACT_NAMES = (
     "qwen2",
     "smollm2",
     "starcoder",
+    catalogue.DEFAULT_TARGET,
+    catalogue.DEFAULT_DRAFT,
 )
 NAMES = (*EXACT_NAMES, "distilbert")
 

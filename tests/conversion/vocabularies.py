@@ -1,4 +1,7 @@
-"""The ten real tokenizers of the shared folder, each built once. Knows where they lie."""
+"""The ten real tokenizers of the shared folder and those of the default models, each built once.
+
+Knows where they lie.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ from pathlib import Path
 
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.vocabulary import Vocabulary
+from uag_common.models import catalogue
+from uag_common.models.roles import read_roles
+from uag_common.models.source import resolve
 
+ANY_SIZE = 1 << 32
 _DEFAULT_SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
@@ -36,14 +43,25 @@ def tokenizers_directory() -> Path:
 
 @cache
 def vocabulary(name: str) -> Vocabulary:
-    """The vocabulary of that name in the manifest; KeyError if there is none."""
+    """The vocabulary of that name in the manifest, or of a packaged model; KeyError if there is
+    none."""
+    if name in catalogue.names():
+        return _packaged(name)
     roles = _roles(_manifest()[name])
     return Vocabulary.build(tokenizer_json(name), roles)
 
 
 def tokenizer_json(name: str) -> str:
     """The text of the `tokenizer.json` of that name."""
-    return (tokenizers_directory() / name / "tokenizer.json").read_text(encoding="utf-8")
+    packaged = name in catalogue.names()
+    folder = resolve(name) if packaged else tokenizers_directory() / name
+    return (folder / "tokenizer.json").read_text(encoding="utf-8")
+
+
+def _packaged(name: str) -> Vocabulary:
+    """From the user's cache, fetched into it if need be."""
+    roles = read_roles(resolve(name), ANY_SIZE)
+    return Vocabulary.build(tokenizer_json(name), Roles.ending(roles.eos_ids))
 
 
 @cache
