@@ -37,6 +37,7 @@ class Answering:
         tally = Tally()
         request.check()
         target = self._target()
+        target.check_size(request.prompt)
         prompt_ids = await asyncio.to_thread(target.encode, request.prompt)
         limits = self._limits(request, target, len(prompt_ids))
         draft_tokens = self._draft_tokens(request)

@@ -6,6 +6,7 @@ Whatever goes wrong with a draft ends here: the round loop gets no candidates an
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,8 @@ from orchestrator.sessions import DraftCommand, DraftPort, ExchangeTime
 from orchestrator.tally import Tally
 from uag_common.context import ContextVersion
 from uag_common.errors import StaleContextError, UagError
+
+log = logging.getLogger(__name__)
 
 MAX_REOPENS = 3
 """A draft that keeps losing its context is given up: each new session costs it a prefill."""
@@ -157,6 +160,7 @@ class ModelDrafter:
         self._open()
 
     def _give_up(self, reason: str) -> None:
+        log.warning("drafting stopped in round %d: %s", self._round, reason)
         self.degraded = Degraded(reason, self._round)
         self.close()
 

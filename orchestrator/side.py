@@ -14,7 +14,7 @@ from orchestrator.conversion.translation import Translation
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.prompt.encoder import PromptEncoder
 from orchestrator.request import ChatPrompt, TextPrompt
-from uag_common.errors import PeerRefusedError
+from uag_common.errors import PeerRefusedError, PromptTooLongError
 from uag_common.model import ModelDescription, TokenizerFile, tokenizer_sha256
 
 
@@ -41,6 +41,22 @@ class Side:
             raise PeerRefusedError(
                 f"{description.model_id}: its tokenizer files cannot be used: {error!r}"
             ) from error
+
+    def check_size(self, prompt: TextPrompt | ChatPrompt) -> None:
+        """Raises PromptTooLongError for a prompt that cannot fit whatever its tokens are: encoding
+        it would take seconds for nothing."""
+        match prompt:
+            case TextPrompt(text):
+                size = len(text.encode())
+            case ChatPrompt(messages):
+                size = sum(1 + len(message.content.encode()) for message in messages)
+        longest = max(1, self.vocabulary.longest_piece)
+        limit = self.description.context_length
+        if size > limit * longest:
+            raise PromptTooLongError(
+                f"the prompt has {size} bytes, at least {size // longest} tokens; the target's "
+                f"context holds {limit}"
+            )
 
     def encode(self, prompt: TextPrompt | ChatPrompt) -> tuple[int, ...]:
         """Ids of the prompt up to where the answer starts."""

@@ -20,8 +20,10 @@ class BadAddressError(UagError):
 def split(address: str) -> tuple[str, int]:
     """Host (as written) and port. Raises BadAddressError."""
     host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise BadAddressError(f"{address!r} is no HOST:PORT")
+    if not (colon and host and port.isascii() and port.isdigit()) or "/" in host:
+        raise BadAddressError(f"{address!r} is no HOST:PORT, such as 127.0.0.1:50050")
+    if int(port) >= 1 << 16:
+        raise BadAddressError(f"{address!r} is no HOST:PORT: ports go up to 65535")
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
         raise BadAddressError(f"{address!r} is no HOST:PORT; write an IPv6 host in brackets")
     return host, int(port)

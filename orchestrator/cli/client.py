@@ -85,13 +85,13 @@ class OrchestratorClient:
                 return RequestRefusedError(told)
             case grpc.StatusCode.UNAVAILABLE if not answers(self.address):
                 return PeerUnavailableError(
-                    f"nothing answers at {self.address}: start the services with `uag up`, or "
-                    "give the orchestrator's address with --target HOST:PORT"
+                    f"nothing answers at {self.address}: start the services there with `uag up`, "
+                    "or give the orchestrator's address with --target HOST:PORT"
                 )
             case grpc.StatusCode.UNAVAILABLE:
                 return PeerUnavailableError(told)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return CallFailedError(f"{code.name}: no end after {timeout_seconds:g} s")
             case grpc.StatusCode.UNIMPLEMENTED:
-                return CallFailedError(f"{told} ({self.address} is no orchestrator)")
+                return CallFailedError(f"{self.address} is no orchestrator ({told})")
         return CallFailedError(told)

@@ -29,6 +29,10 @@ class StepCosts:
     drafted_token: float
 
 
+NEAR_TIES = (
+    "outside float32 the target itself answers a near-tie otherwise when a forward pass has "
+    "another shape"
+)
 WHAT_TO_TRY = (
     "try: fewer draft tokens (--draft-tokens 2); bfloat16, where verifying several tokens costs",
     "     little more than one; above all a target that is many times larger than its draft",
@@ -48,7 +52,7 @@ def ids_line(drafted: Answer, alone: Answer) -> str:
     same = _common_prefix(drafted.ids, alone.ids)
     if drafted.ids == alone.ids:
         return f"ids: identical, all {same}"
-    return f"ids: different from token {same + 1} on"
+    return f"ids: different from token {same + 1} on; {NEAR_TIES}"
 
 
 def ratio(drafted: Answer, alone: Answer) -> float:

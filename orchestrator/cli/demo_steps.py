@@ -74,6 +74,7 @@ class DemoSteps:
 
     def compare_vocabularies(self, draft: NamedFolder, target: NamedFolder) -> None:
         """Raises UnsupportedPairError."""
+        self._guide.line("  reading both vocabularies; a large one takes seconds")
         report = check_pair(draft, target)
         self._say(3, "The pair", pair_lines(report))
         if report.verdict is Verdict.UNSUPPORTED:
@@ -82,6 +83,7 @@ class DemoSteps:
     def wait(self, supervisor: Supervisor, children: tuple[Child, ...]) -> None:
         """Raises ServiceDiedError."""
         self._say(4, "The services, each a process of its own")
+        self._guide.line("  the orchestrator waits for both models and reads their vocabularies")
         for ready in wait_until_ready(supervisor, children, self._began):
             self._guide.line(
                 f"  {ready.spec.module} serves on {ready.spec.address} after {ready.seconds:.1f} s"
@@ -129,11 +131,8 @@ class DemoSteps:
         """Raises IdsDifferError if they differ although they must not."""
         for line in comparison.lines(drafted, alone):
             self._out.line(line)
-        if drafted.ids == alone.ids:
-            return
-        if self._pair.dtype == "float32":
+        if drafted.ids != alone.ids and self._pair.dtype == "float32":
             raise IdsDifferError("the ids differ in float32, which must not be: please report it")
-        self._guide.line(f"  {demo_text.NEAR_TIES}")
 
     def tell_what_next(self) -> None:
         """What to try now."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+from pathlib import Path
 
 from orchestrator.cli import figures
 from orchestrator.cli.examples import call_examples
@@ -11,11 +14,6 @@ from orchestrator.cli.services import DEFAULT_PAIR, ORCHESTRATOR_ADDRESS, Pair
 from orchestrator.cli.table import columns
 from orchestrator.events import Finished
 from uag_common.models import catalogue
-
-NEAR_TIES = (
-    "(outside float32 the target flips near-ties when a forward pass has another shape; "
-    "float32 is exact)"
-)
 
 
 def needs_lines(pair: Pair, needed: Needs, here: Supply) -> list[str]:
@@ -63,7 +61,9 @@ def next_lines(pair: Pair) -> list[str]:
             ("make test", "all checks and tests"),
         ]
     )
+    found = shutil.which("uag") is not None
     return [
+        *([] if found else [f". {Path(sys.prefix) / 'bin' / 'activate'}    finds `uag` and `buf`"]),
         f"{_up(pair)}    runs the services until Ctrl-C; then, in another terminal:",
         *(f"  {line}" for line in call_examples(ORCHESTRATOR_ADDRESS)),
         *others,

@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from orchestrator.cli import demo, generate, models, up
 from orchestrator.cli.command import UsageError
@@ -30,7 +31,11 @@ and never if NO_COLOR is set. `uag COMMAND --help` has more examples."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. `arguments`: without the program's name; default: those of the process."""
-    flags = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given:
+        _parser().print_help(sys.stderr)
+        return ExitCode.USAGE
+    flags = _parser().parse_args(given)
     try:
         raise_on_signals()
         code = _run(flags)
@@ -53,6 +58,12 @@ def _run(flags: Namespace) -> ExitCode:
     except UagError as error:
         _say(f"{name}: {error}")
         return exit_code(error)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # A disk that is full or read-only, a folder that cannot be made.
+        _say(f"{name}: {error.strerror or error}: {error.filename or 'a file of the model cache'}")
+        return ExitCode.FAILED
     except KeyboardInterrupt:
         _say(f"{name}: interrupted")
         return ExitCode.INTERRUPTED
@@ -65,6 +76,7 @@ def _parser() -> ArgumentParser:
         epilog=f"{EXAMPLES}\n\n{exit_code_help()}",
         formatter_class=RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"uag {version('uag')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_to(subparsers)

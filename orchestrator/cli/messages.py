@@ -22,6 +22,7 @@ from orchestrator.events import (
 )
 from orchestrator.request import AnswerRequest, ChatPrompt, TextPrompt
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from uag_common.errors import InvalidRequestError
 
 V = TypeVar("V")
 
@@ -39,6 +40,13 @@ _REASONS = {
 
 
 def encode_request(request: AnswerRequest) -> pb.GenerateRequest:
+    """Raises InvalidRequestError for a number that the contract has no room for."""
+    for name, number in (
+        ("max_new_tokens", request.max_new_tokens),
+        ("speculation.draft_tokens", request.draft_tokens),
+    ):
+        if number is not None and not -(1 << 31) <= number < 1 << 31:
+            raise InvalidRequestError(name, f"is {number}, far more than any model can do")
     message = pb.GenerateRequest(max_new_tokens=request.max_new_tokens)
     match request.prompt:
         case TextPrompt(text):

@@ -32,7 +32,7 @@ examples:
 def run_list(flags: Namespace) -> ExitCode:  # noqa: ARG001
     """Raises BadSettingError."""
     store = ModelStore.from_environment()
-    header = ("NAME", "HERE", "DOWNLOAD", "DISK", "FLOAT32", "BFLOAT16", "LICENCE")
+    header = ("NAME", "HERE", "DOWNLOAD", "DISK", "MEMORY F32", "MEMORY BF16", "LICENCE")
     rows = [_row(model, store) for model in catalogue.MODELS]
     out, err = Screen.of(sys.stdout), Screen.of(sys.stderr)
     for line in columns([header, *rows]):
@@ -60,6 +60,7 @@ def run_check(flags: Namespace) -> ExitCode:
     draft, target = (
         NamedFolder(name, resolve(name, progress=progress)) for name in (flags.draft, flags.target)
     )
+    progress.note("reading both vocabularies; a large one takes seconds")
     report = check_pair(draft, target)
     out = Screen.of(sys.stdout)
     for line in pair_lines(report):
@@ -92,7 +93,7 @@ SUBCOMMANDS = (
     Command(
         name="list",
         summary="what is packaged, how large it is, and whether it is here",
-        description="Lists the packaged models. FLOAT32 and BFLOAT16: memory of a running service.",
+        description="Lists the packaged models. MEMORY: of a running service, by number type.",
         examples="examples:\n  uag models list\n  uag models list 2>/dev/null | cut -d ' ' -f 1",
         add_arguments=_models(),
         run=run_list,

@@ -104,8 +104,6 @@ def _resident(name: str, dtype: str) -> int | None:
     """Bytes in memory; None for what is neither packaged nor a folder here."""
     known: Dtype = next((item for item in DTYPE_BYTES if item == dtype), "float32")
     if name in catalogue.names():
-        model = catalogue.find(name)
-        full = known == "float32"
-        return model.resident_float32_bytes if full else model.resident_bfloat16_bytes
+        return catalogue.find(name).resident_bytes(known)
     folder = Path(name).expanduser()
     return estimate(folder, known).resident_bytes() if folder.is_dir() else None

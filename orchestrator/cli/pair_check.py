@@ -15,7 +15,8 @@ from orchestrator.conversion.errors import TokenizerError
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.vocabulary import Vocabulary
 from uag_common.errors import StartError
-from uag_common.models.memory import estimate
+from uag_common.models import catalogue
+from uag_common.models.memory import Dtype, estimate
 from uag_common.models.roles import read_roles
 
 _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "n_ctx")
@@ -85,9 +86,16 @@ def _facts(model: NamedFolder) -> ModelFacts:
         name=model.name,
         architecture=(config.get("architectures") or ["unknown architecture"])[0],
         context_length=next((length for length in lengths if isinstance(length, int)), None),
-        float32_bytes=estimate(model.folder, "float32").resident_bytes(),
-        bfloat16_bytes=estimate(model.folder, "bfloat16").resident_bytes(),
+        float32_bytes=_resident_bytes(model, "float32"),
+        bfloat16_bytes=_resident_bytes(model, "bfloat16"),
     )
+
+
+def _resident_bytes(model: NamedFolder, dtype: Dtype) -> int:
+    """As measured for a packaged model, else as estimated from the files."""
+    if model.name in catalogue.names():
+        return catalogue.find(model.name).resident_bytes(dtype)
+    return estimate(model.folder, dtype).resident_bytes()
 
 
 def _vocabulary(model: NamedFolder) -> Vocabulary:

@@ -99,10 +99,11 @@ class Child:
         if code is None:
             return
         self._reader.join(timeout=1)
-        how = f"ended with exit code {code}" if code >= 0 else f"was ended by {_signal_name(-code)}"
+        if code < 0:
+            raise ServiceDiedError(f"{self.spec.module} was ended by {_signal_name(-code)}")
         words = self._last_lines[-1] if self._last_lines else "it said nothing"
         words = words.removeprefix(f"{self.spec.module}: ")
-        raise ServiceDiedError(f"{self.spec.module} {how}: {words}")
+        raise ServiceDiedError(f"{self.spec.module} ended with exit code {code}: {words}")
 
     def serves(self, service: str = "") -> bool:
         """Asks its health once: of the whole process, or of one thing by its name."""

@@ -25,8 +25,8 @@ class Vocabulary:
 
     Two with equal `fingerprint` have the same ids for the same bytes, and the same control ids.
     `byte_ids[x]` is the id of byte x, None where there is none; `replacement_ids` spell U+FFFD and
-    stand in for such a byte. A `lossy` vocabulary forgets parts of the text: its pieces are
-    guesses, and `continuations` are its ids that go on with a word.
+    stand in for such a byte. `longest_piece` is in bytes. A `lossy` vocabulary forgets parts of the
+    text: its pieces are guesses, and `continuations` are its ids that go on with a word.
     """
 
     roles: Roles
@@ -38,6 +38,7 @@ class Vocabulary:
     byte_ids: tuple[int | None, ...]
     replacement_ids: tuple[int, ...]
     lossy: bool
+    longest_piece: int
     continuations: frozenset[int]
     prepends_space: bool
     strips_leading_space: bool
@@ -59,6 +60,7 @@ class Vocabulary:
             control_ids=control,
             byte_ids=tuple(byte_ids(spec, table)),
             replacement_ids=_replacement_ids(tokenizer, control),
+            longest_piece=max(map(len, filter(None, table)), default=0),
             lossy=spec.family is Family.WORDPIECE,
             continuations=_continuations(spec),
             prepends_space=_prepends_space(spec),

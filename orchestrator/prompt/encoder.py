@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -17,9 +17,6 @@ from tokenizers import Tokenizer
 from orchestrator.prompt.chat_template import ChatMessage, PlainChat, read_chat_template
 from uag_common.errors import InvalidRequestError
 from uag_common.model import TokenizerFile
-
-_MARK = "\ue000{}\ue001"
-"""Stands for a control token's text inside a message while the template is rendered."""
 
 
 class PromptEncoder:
@@ -77,8 +74,8 @@ class PromptEncoder:
 
     def _encode_guarded(self, messages: Sequence[ChatMessage]) -> Iterator[int]:
         """For messages that hold the text of control tokens: those stay text."""
-        hidden = list(self._control)
-        marks = {text: _MARK.format(index) for index, text in enumerate(hidden)}
+        opening = _unused(message.content for message in messages)
+        marks = {text: f"{opening}{number}\ue001" for number, text in enumerate(self._control)}
         guarded = [
             ChatMessage(m.role, self._control_text.sub(lambda found: marks[found[0]], m.content))
             for m in messages
@@ -107,6 +104,15 @@ class PromptEncoder:
 def is_control(token: Any) -> bool:
     """Whether an entry of `added_tokens` is a control token: it is special, or eats spaces."""
     return bool(token["special"] or token["lstrip"] or token["rstrip"])
+
+
+def _unused(texts: Iterable[str]) -> str:
+    """A row of private-use characters that no text has: it opens a mark that stands for a control
+    token's text while the template is rendered."""
+    whole, row = "\n".join(texts), "\ue000"
+    while row in whole:
+        row += "\ue000"
+    return row
 
 
 def _all_control_special(spec: Any) -> Any:

@@ -110,7 +110,7 @@ def test_an_answer_that_breaks_off_keeps_what_came(orchestrator: ScriptedOrchest
 def test_nothing_there() -> None:
     done = uag("generate", "--target", with_real_port("127.0.0.1:0"), "hi")
     assert done.returncode == 69
-    assert "start the services with `uag up`" in done.stderr
+    assert "start the services there with `uag up`" in done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error(orchestrator: ScriptedOrchestrator) -> None:

@@ -86,4 +86,6 @@ sys.exit(any(name in sys.modules for name in ("torch", "transformers")))
 def test_a_setting_that_is_no_address_names_itself() -> None:
     done = uag("up", changes={"UAG_DRAFT_LISTEN": "nonsense"})
     assert done.returncode == 65
-    assert done.stderr == "uag up: UAG_DRAFT_LISTEN: 'nonsense' is no HOST:PORT\n"
+    assert done.stderr == (
+        "uag up: UAG_DRAFT_LISTEN: 'nonsense' is no HOST:PORT, such as 127.0.0.1:50050\n"
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from orchestrator.cli.messages import decode_event, encode_request, json_line
 from orchestrator.events import (
     CommittedToken,
@@ -18,6 +20,7 @@ from orchestrator.prompt.chat_template import ChatMessage
 from orchestrator.request import AnswerRequest, ChatPrompt, TextPrompt
 from tests.cli.scripted_orchestrator import FINISHED, STARTED, delta
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from uag_common.errors import InvalidRequestError
 
 
 def test_what_is_not_given_is_not_sent() -> None:
@@ -75,3 +78,15 @@ def test_json_has_the_contract_s_names_and_one_line() -> None:
     assert json.loads(line)["delta"]["text"] == "zwei\nZeilen ü"
     assert "ü" in line
     assert json.loads(json_line(STARTED))["started"]["prompt_tokens"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("max_new_tokens", AnswerRequest(TextPrompt("x"), 1 << 31, None)),
+        ("speculation.draft_tokens", AnswerRequest(TextPrompt("x"), None, -(1 << 31) - 1)),
+    ],
+)
+def test_a_number_without_room_in_the_contract_is_named(name: str, request_: AnswerRequest) -> None:
+    with pytest.raises(InvalidRequestError, match=f"{name}: is -?2147483"):
+        encode_request(request_)

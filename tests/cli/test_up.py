@@ -98,7 +98,7 @@ def test_a_dead_child_ends_all_and_sigkill_leaves_nothing(tiny_model: Path, tmp_
         draft, *_ = running.children()
         draft.kill()
         assert running.end() == 1
-        assert "uag up: draft_service was ended by SIGKILL: " in running.said()
+        assert "uag up: draft_service was ended by SIGKILL\n" in running.said()
         assert running.left_behind() == []
 
 

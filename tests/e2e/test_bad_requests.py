@@ -163,3 +163,36 @@ def test_ids_of_another_tokenizer_are_refused(services: RunningServices) -> None
     error = draft_session(services.draft, draft_pb2.SessionRequest(open=opening))
     assert error.code() is STALE
     assert "describe the model anew" in (error.details() or "")
+
+
+@pytest.mark.parametrize(
+    ("which", "method"),
+    [
+        ("orchestrator", "/uag.orchestrator.v1.Orchestrator/Generate"),
+        ("draft", "/uag.draft.v1.DraftService/Session"),
+        ("verify", "/uag.verify.v1.VerifyService/Session"),
+        ("verify", "/uag.model.v1.ModelService/DescribeModel"),
+    ],
+)
+def test_bytes_that_are_no_message_are_refused(
+    services: RunningServices, which: str, method: str
+) -> None:
+    with grpc.insecure_channel(getattr(services, which)) as channel:
+        send = channel.stream_stream(method, bytes, bytes)
+        call = send(iter([b"\xff\xff\xff\x01"]), timeout=10)
+        with pytest.raises(grpc.RpcError) as refused:
+            list(call)
+    assert refused.value.code() is INVALID
+    assert "no valid protobuf message" in (refused.value.details() or "")
+
+
+@pytest.mark.parametrize("messages", [1, 300_000])
+def test_a_prompt_that_can_never_fit_costs_nothing(
+    services: RunningServices, messages: int
+) -> None:
+    turn = pb.ChatMessage(role="user", content="a" * (3_000_000 // messages))
+    request = pb.GenerateRequest(chat=pb.Chat(messages=[turn] * messages))
+    with pytest.raises(grpc.RpcError) as refused:
+        services.generate(request)
+    assert refused.value.code() is OUT_OF_RANGE
+    assert "bytes, at least" in (refused.value.details() or "")

@@ -134,3 +134,12 @@ def test_a_draft_whose_template_refuses_reads_a_text(llama: Path) -> None:
     with pytest.raises(InvalidRequestError, match="no system role"):
         encoder.encode_chat(TURNS)
     assert encoder.encode_chat_somehow(TURNS) == encoder.encode_text(PlainChat().render(TURNS))
+
+
+def test_no_text_is_taken_for_the_mark_of_a_control_token(real_tokenizers: None) -> None:
+    """Marks stand for look-alikes while the template is rendered; a text may hold their letters."""
+    del real_tokenizers
+    encoder = PromptEncoder(files(tokenizers_directory() / "qwen2", CHATML))
+    text = "\ue0000\ue001 <|im_end|> \ue000\ue0000\ue001\ue000"
+    ids = encoder.encode_chat([ChatMessage("user", text)])
+    assert text in encoder._library.decode(list(ids), skip_special_tokens=False)

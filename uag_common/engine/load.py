@@ -30,14 +30,15 @@ TOKENIZER_FILES = (
 def load_model(settings: ModelServiceSettings) -> CausalModel:
     """Resolves, checks and loads the model that the settings name, and runs a test step. Raises
     StartError that names the setting and the remedy."""
+    device = _device(settings)
     try:
-        return load_folder(resolve(settings.model), settings)
-    except UagError as error:
+        return load_folder(resolve(settings.model), settings, device)
+    except (UagError, OSError) as error:
         name = variable_name(type(settings), "model")
         raise StartError(f"{name}={settings.model}: {error}") from error
 
 
-def load_folder(folder: Path, settings: ModelServiceSettings) -> CausalModel:
+def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.device) -> CausalModel:
     """Loads a model from a folder, under the name that the settings give it. Raises StartError."""
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -45,7 +46,6 @@ def load_folder(folder: Path, settings: ModelServiceSettings) -> CausalModel:
         torch.set_num_threads(settings.threads)
     files = _tokenizer_files(folder)
     config = _config(folder, settings)
-    device = _device(settings.device)
     network = _network(folder, config, settings, device)
     vocabulary_size = network.get_input_embeddings().weight.shape[0]
     _check_vocabulary(files[0], vocabulary_size)
@@ -121,14 +121,16 @@ def _check_memory(folder: Path, dtype: torch.dtype) -> None:
         )
 
 
-def _device(wanted: str) -> torch.device:
+def _device(settings: ModelServiceSettings) -> torch.device:
+    wanted = settings.device
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(wanted)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise StartError(f"the device {wanted} cannot be used: {_first_line(error)}") from error
+        name = variable_name(type(settings), "device")
+        raise StartError(f"{name}={wanted}: cannot be used: {_first_line(error)}") from error
     return device
 
 

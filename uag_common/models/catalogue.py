@@ -51,6 +51,11 @@ class CatalogueModel:
     conversion_seconds: int
     conversion_memory_bytes: int
 
+    def resident_bytes(self, dtype: str) -> int:
+        """Of a process that serves it, with weights of that type."""
+        full = dtype == "float32"
+        return self.resident_float32_bytes if full else self.resident_bfloat16_bytes
+
     @property
     def download_bytes(self) -> int:
         """What is fetched when nothing of it is here."""

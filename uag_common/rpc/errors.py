@@ -8,8 +8,10 @@ from contextlib import aclosing
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from uag_common.errors import (
+    InvalidRequestError,
     PeerRefusedError,
     PeerUnavailableError,
     PromptTooLongError,
@@ -59,18 +61,45 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         if handler is None or not handler_call_details.method.startswith("/uag."):
             return handler
         if handler.stream_stream is not None:
-            wrap, inner = grpc.stream_stream_rpc_method_handler, _stream(handler.stream_stream)
+            wrap = grpc.stream_stream_rpc_method_handler
+            inner = _stream(handler.stream_stream, _whole_messages)
         elif handler.unary_stream is not None:
-            wrap, inner = grpc.unary_stream_rpc_method_handler, _stream(handler.unary_stream)
+            wrap = grpc.unary_stream_rpc_method_handler
+            inner = _stream(handler.unary_stream, _whole)
         else:
             wrap, inner = grpc.unary_unary_rpc_method_handler, _unary(handler.unary_unary)
-        return wrap(inner, handler.request_deserializer, handler.response_serializer)
+        return wrap(inner, _forgiving(handler.request_deserializer), handler.response_serializer)
 
 
-def _stream(handler: Handler) -> Handler:
+class _Malformed:
+    """Stands for bytes that are no message, so that they too are refused by a typed error."""
+
+
+def _forgiving(deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def call(data: bytes) -> Any:
+        try:
+            return deserialize(data)
+        except DecodeError:
+            return _Malformed()
+
+    return call
+
+
+def _whole(request: Any) -> Any:
+    if isinstance(request, _Malformed):
+        raise InvalidRequestError("request", "is no valid protobuf message of its type")
+    return request
+
+
+async def _whole_messages(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield _whole(request)
+
+
+def _stream(handler: Handler, checked: Callable[[Any], Any]) -> Handler:
     async def call(request: Any, context: Context) -> AsyncIterator[Any]:
         try:
-            async with aclosing(handler(request, context)) as answers:
+            async with aclosing(handler(checked(request), context)) as answers:
                 async for answer in answers:
                     yield answer
         except Exception as error:
@@ -82,7 +111,7 @@ def _stream(handler: Handler) -> Handler:
 def _unary(handler: Handler) -> Handler:
     async def call(request: Any, context: Context) -> Any:
         try:
-            return await handler(request, context)
+            return await handler(_whole(request), context)
         except Exception as error:
             await _end(context, error)
 

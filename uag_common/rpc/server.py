@@ -16,7 +16,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from uag_common.addresses import check_free
+from uag_common.addresses import BadAddressError, check_free, split
+from uag_common.errors import StartError
 from uag_common.rpc.channel import SERVER_OPTIONS
 from uag_common.rpc.errors import ErrorInterceptor
 
@@ -38,6 +39,10 @@ class RpcServer:
     async def start(self, listen: str, setting: str) -> int:
         """Binds `listen` ("host:port", port 0 takes a free one), answers from then on, and returns
         the port. Raises StartError that names the `setting` and who has the port."""
+        try:
+            split(listen)
+        except BadAddressError as error:
+            raise StartError(f"{setting}: {error}") from error
         # gRPC would print a line of its own for each address that it cannot have.
         check_free(listen, f"stop it, or choose another address in {setting}")
         port = self.grpc.add_insecure_port(listen)
