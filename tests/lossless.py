@@ -34,7 +34,7 @@ DIRECTIONS = (
 )
 DRAFT_TIMEOUT_SECONDS = 120
 """A busy machine must not turn a slow draft into one that is given up."""
-NEAR_TIE_SPACINGS = 4
+NEAR_TIE_SPACINGS = 2
 """The two logits of a near-tie lie within so many steps of bfloat16, each of which may be off by
 the rounding of a different order of summation."""
 
