@@ -10,12 +10,22 @@ from orchestrator.draft_client import DRAFT_SERVICE
 from orchestrator.peer import ModelPeer
 from orchestrator.servicer import ORCHESTRATOR, OrchestratorServicer
 from orchestrator.settings import OrchestratorSettings
+from orchestrator.verify_client import VERIFY_SERVICE
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
+from uag_common.addresses import BadAddressError, split
+from uag_common.errors import StartError
 from uag_common.process import run_service
 from uag_common.rpc.server import RpcServer, StopSignal
 from uag_common.settings import variable_name
 
 log = logging.getLogger("orchestrator")
+
+
+def _check_address(settings: OrchestratorSettings, field: str, address: str) -> None:
+    try:
+        split(address)
+    except BadAddressError as error:
+        raise StartError(f"{variable_name(type(settings), field)}: {error}") from error
 
 
 async def serve(settings: OrchestratorSettings) -> None:
@@ -26,8 +36,10 @@ async def serve(settings: OrchestratorSettings) -> None:
         await server.set_serving(verify.side is not None)
         await server.set_health(DRAFT_SERVICE, draft.side is not None)
 
-    draft = ModelPeer("draft service", settings.draft, show_health)
-    verify = ModelPeer("verify service", settings.verify, show_health)
+    _check_address(settings, "draft", settings.draft)
+    _check_address(settings, "verify", settings.verify)
+    draft = ModelPeer("draft service", DRAFT_SERVICE, settings.draft, show_health)
+    verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_health)
     servicer = OrchestratorServicer(Answering(settings, draft, verify))
     orchestrator_pb2_grpc.add_OrchestratorServicer_to_server(servicer, server.grpc)
     port = await server.start(settings.listen, variable_name(type(settings), "listen"))

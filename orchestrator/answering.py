@@ -101,7 +101,7 @@ class Answering:
         return DraftClient(
             f"draft service at {self._draft.address}",
             self._draft.channel,
-            draft.description.tokenizer_sha256,
+            draft.description,
             self._settings.draft_timeout_seconds,
         )
 
@@ -109,7 +109,7 @@ class Answering:
         return VerifyClient(
             f"verify service at {self._verify.address}",
             self._verify.channel,
-            target.description.tokenizer_sha256,
+            target.description,
             self._settings.verify_timeout_seconds,
         )
 

@@ -10,6 +10,7 @@ from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
 from uag_common.errors import PeerRefusedError
+from uag_common.model import ModelDescription
 from uag_common.rpc.model_messages import decode_time, encode_version
 from uag_common.rpc.stream import SessionStream
 
@@ -17,16 +18,16 @@ DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
 
 
 class DraftClient:
-    """One session of the draft service at `peer`; ids are of the tokenizer named by its hash."""
+    """One session of the draft service at `peer`, which holds the `model`."""
 
     def __init__(
-        self, peer: str, channel: grpc.aio.Channel, tokenizer_sha256: str, timeout_seconds: float
+        self, peer: str, channel: grpc.aio.Channel, model: ModelDescription, timeout_seconds: float
     ) -> None:
         self._peer = peer
         self._stream: SessionStream[pb.SessionRequest, pb.SessionResponse] = SessionStream(
             peer, draft_pb2_grpc.DraftServiceStub(channel).Session()
         )
-        self._tokenizer_sha256 = tokenizer_sha256
+        self._tokenizer_sha256 = model.tokenizer_sha256
         self._timeout_seconds = timeout_seconds
 
     async def open(self, context_ids: Sequence[int]) -> ExchangeTime:
@@ -51,7 +52,8 @@ class DraftClient:
         if proposed.round != command.round:
             raise PeerRefusedError(f"{self._peer} answered another round than {command.round}")
         return Drafted(
-            ids=tuple(token.id for token in proposed.tokens),
+            # No more than was asked for counts as proposed.
+            ids=tuple(token.id for token in proposed.tokens[: command.max_tokens]),
             context_full=proposed.end == pb.PROPOSAL_END_CONTEXT_LIMIT,
             time=ExchangeTime(seconds, decode_time(proposed.time)),
         )

@@ -28,7 +28,10 @@ LAST_BACKOFF_SECONDS = 3.0
 class ModelPeer:
     """A draft or verify service at an address. `side` is set while it serves."""
 
-    def __init__(self, name: str, address: str, on_change: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, name: str, service: str, address: str, on_change: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._service = service
         self.name = name
         self.address = address
         self.channel = open_channel(address)
@@ -50,11 +53,13 @@ class ModelPeer:
             self._backoff = min(2 * self._backoff, LAST_BACKOFF_SECONDS)
 
     async def _follow(self) -> None:
-        request = health_pb2.HealthCheckRequest(service="")
+        request = health_pb2.HealthCheckRequest(service=self._service)
         try:
             async for health in health_pb2_grpc.HealthStub(self.channel).Watch(request):
                 if health.status == health_pb2.HealthCheckResponse.SERVING:
                     await self._serves()
+                elif health.status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN:
+                    await self._gone(f"what serves at {self.address} is no {self.name}")
                 else:
                     await self._gone(f"{self.name} at {self.address} is not ready yet")
         except grpc.aio.AioRpcError as error:

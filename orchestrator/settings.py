@@ -29,7 +29,10 @@ class OrchestratorSettings(ServiceSettings):
         maximum=MAX_DRAFT_TOKENS,
     )
     max_new_tokens: int = setting(
-        "most tokens of an answer, where a request does not say otherwise", default=256, minimum=1
+        "most tokens of an answer, where a request does not say otherwise",
+        default=256,
+        minimum=1,
+        maximum=(1 << 31) - 1,
     )
     draft_timeout_seconds: float = setting(
         "a draft that has not answered a command by then is given up for the request; "

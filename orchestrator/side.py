@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jinja2 import TemplateError
-
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.same_vocabulary import SameVocabulary
@@ -14,7 +12,7 @@ from orchestrator.conversion.translation import Translation
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.prompt.encoder import PromptEncoder
 from orchestrator.request import ChatPrompt, TextPrompt
-from uag_common.errors import PeerRefusedError, PromptTooLongError
+from uag_common.errors import PeerRefusedError, PromptTooLongError, UagError
 from uag_common.model import ModelDescription, TokenizerFile, tokenizer_sha256
 
 
@@ -37,7 +35,13 @@ class Side:
             texts = {file.name: file.content.decode() for file in files}
             vocabulary = Vocabulary.build(texts["tokenizer.json"], roles)
             return cls(description, vocabulary, PromptEncoder(files))
-        except (KeyError, ValueError, TemplateError) as error:
+        except UagError:
+            raise
+        except BaseException as error:
+            # The files come from a peer and go through a library that may even panic, which is no
+            # Exception: whatever they do, it is that peer which cannot be used.
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
             raise PeerRefusedError(
                 f"{description.model_id}: its tokenizer files cannot be used: {error!r}"
             ) from error

@@ -51,6 +51,12 @@ class ModelNotFoundError(UagError):
     status = "NOT_FOUND"
 
 
+class OverloadedError(UagError):
+    """A service has no room for the request now."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+
 class PeerUnavailableError(UagError):
     """A service that this one needs cannot be reached, or went away."""
 

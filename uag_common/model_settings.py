@@ -26,7 +26,10 @@ class ModelServiceSettings(ServiceSettings):
         default="auto",
     )
     threads: int = setting(
-        "threads of a forward pass on a CPU; 0: as many as there are cores", default=0, minimum=0
+        "threads of a forward pass on a CPU; 0: as many as there are cores",
+        default=0,
+        minimum=0,
+        maximum=1024,
     )
     trust_remote_code: bool = setting(
         "true runs Python code that comes with the model; only for models you trust",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from orchestrator.conversion.vocabulary import Vocabulary
 
@@ -66,7 +65,7 @@ def _spell_run(vocabulary: Vocabulary, text: str, data: bytes) -> Spans:
     spelled = vocabulary.spell(ids)
     if b"".join(spelled) == data:
         return Spans(ids, list(map(len, spelled)))
-    bad = "".join(sorted({character for character in text if not _spells(vocabulary, character)}))
+    bad = "".join(sorted({character for character in text if not vocabulary.spells(character)}))
     parts = re.split(f"([{re.escape(bad)}])", text) if bad else list(text)
     result = Spans()
     for part in parts:
@@ -75,11 +74,6 @@ def _spell_run(vocabulary: Vocabulary, text: str, data: bytes) -> Spans:
         elif part:
             result.extend(_spell_run(vocabulary, part, part.encode()))
     return result
-
-
-@lru_cache(maxsize=1 << 14)
-def _spells(vocabulary: Vocabulary, character: str) -> bool:
-    return b"".join(vocabulary.spell(vocabulary.encode(character))) == character.encode()
 
 
 def _spell_bytes(vocabulary: Vocabulary, data: bytes, result: Spans) -> None:

@@ -5,7 +5,7 @@ Knows one tokenizer. It must not know a second one, a session, or where the file
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tokenizers import Tokenizer
@@ -42,6 +42,8 @@ class Vocabulary:
     continuations: frozenset[int]
     prepends_space: bool
     strips_leading_space: bool
+    # What was looked up already, by character.
+    _spelled: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def build(cls, tokenizer_json: str, roles: Roles) -> Vocabulary:
@@ -79,6 +81,14 @@ class Vocabulary:
         """The ids of a text by the core alone; they need not spell it (see `spans`)."""
         ids: list[int] = self.core.encode(text, add_special_tokens=False).ids
         return ids
+
+    def spells(self, character: str) -> bool:
+        """Whether the core has ids that spell exactly this character."""
+        known = self._spelled.get(character)
+        if known is None:
+            known = b"".join(self.spell(self.encode(character))) == character.encode()
+            self._spelled[character] = known
+        return known
 
     def spell(self, ids: list[int]) -> list[bytes]:
         """What each of the ids spells, nothing for a control token."""

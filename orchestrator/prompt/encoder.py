@@ -51,8 +51,7 @@ class PromptEncoder:
         # One tokenizer for both ways: a large one takes hundreds of megabytes.
         with self._lock:
             self._library.encode_special_tokens = not parse_control
-            ids: list[int] = self._library.encode(text, add_special_tokens=add_special_tokens).ids
-        return ids
+            return _ids(self._library, text, add_special_tokens)
 
     def encode_chat(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
         """Ids of a conversation up to where the answer starts. Raises InvalidRequestError if the
@@ -97,8 +96,14 @@ class PromptEncoder:
         """A piece of text between control tokens."""
         if first or self._inner is None:
             return self._encode(text, parse_control=False, add_special_tokens=False)
-        ids: list[int] = self._inner.encode(text, add_special_tokens=False).ids
-        return ids
+        return _ids(self._inner, text, False)
+
+
+def _ids(tokenizer: Tokenizer, text: str, add_special_tokens: bool) -> list[int]:
+    # Of the library's ways to encode, this is the one that lets other threads run meanwhile.
+    (encoding,) = tokenizer.encode_batch([text], add_special_tokens=add_special_tokens)
+    ids: list[int] = encoding.ids
+    return ids
 
 
 def is_control(token: Any) -> bool:
@@ -116,9 +121,10 @@ def _unused(texts: Iterable[str]) -> str:
 
 
 def _all_control_special(spec: Any) -> Any:
-    """Marks what is control as special, so that the library can be told to take it for text."""
+    """Marks what is control as special, so that the library can be told to take it for text. A
+    file may also ask to cut or fill every text, which nobody who sends a prompt wants."""
     marked = [{**token, "special": is_control(token)} for token in spec["added_tokens"]]
-    return {**spec, "added_tokens": marked}
+    return {**spec, "added_tokens": marked, "truncation": None, "padding": None}
 
 
 def _inner_tokenizer(spec: Any) -> Tokenizer | None:

@@ -78,8 +78,21 @@ def verified(round_number: int, accepted: int, token_id: int) -> pb.SessionRespo
             lambda r: FIRST if r.HasField("open") else verified(r.verify.round + 1, 0, 300),
             grpc.StatusCode.INTERNAL,
         ),
+        (
+            lambda r: FIRST if r.HasField("open") else verified(r.verify.round, 0, 600),
+            grpc.StatusCode.INTERNAL,
+        ),
     ],
-    ids=["ends", "empty", "wrong kind", "ends later", "opened again", "too many", "other round"],
+    ids=[
+        "ends",
+        "empty",
+        "wrong kind",
+        "ends later",
+        "opened again",
+        "too many",
+        "other round",
+        "foreign id",
+    ],
 )
 def test_the_client_gets_a_typed_error(
     stage: tuple[ScriptedVerify, str], answer: Answer, code: grpc.StatusCode

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import grpc
@@ -19,7 +20,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
+from safetensors.torch import load_file, save_file
 
+from orchestrator.cli.supervisor import ServiceSpec
 from tests.services import RunningServices, free_address, running_services, wait_for_health
 from uag.model.v1 import model_pb2, model_pb2_grpc
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
@@ -109,7 +112,8 @@ def test_sigterm_lets_a_running_stream_finish(llama: Path, gpt2: Path) -> None:
                 stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
                 for event in stub.Generate(request, timeout=60):
                     events.append(event)
-                    started.set()
+                    if event.HasField("delta"):
+                        started.set()
 
         thread = threading.Thread(target=client)
         thread.start()
@@ -120,6 +124,42 @@ def test_sigterm_lets_a_running_stream_finish(llama: Path, gpt2: Path) -> None:
         codes = {name: child.process.wait(60) for name, child in services.children.items()}
     assert events[-1].HasField("finished")
     assert codes == {"draft": 0, "verify": 0, "orchestrator": 0}
+
+
+def test_a_watcher_of_health_does_not_hold_up_the_end(llama: Path) -> None:
+    with (
+        running_services(llama, None) as services,
+        grpc.insecure_channel(services.verify) as channel,
+    ):
+        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+        verify = services.children["verify"]
+        verify.terminate()
+        assert [health.status for health in watch] == [health_pb2.HealthCheckResponse.NOT_SERVING]
+        assert verify.process.wait(10) == 0
+        assert not any("Traceback" in line for line in verify._last_lines)
+
+
+def test_services_at_each_others_address_are_told_apart(llama: Path, gpt2: Path) -> None:
+    with running_services(llama, gpt2) as services:
+        address = free_address()
+        settings = {"draft": services.verify, "verify": services.draft}
+        spec = ServiceSpec("orchestrator", "UAG_ORCHESTRATOR_", address, settings)
+        services.supervisor.start(spec)
+        wait_for_health(address, "", serving=False)
+        with grpc.insecure_channel(address) as channel:
+            stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
+
+            def refusal() -> str:
+                with pytest.raises(grpc.RpcError) as refused:
+                    list(stub.Generate(pb.GenerateRequest(text="x"), timeout=10))
+                assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+                return refused.value.details() or ""
+
+            deadline = time.monotonic() + 20
+            while "is no verify service" not in (told := refusal()):
+                assert time.monotonic() < deadline, told
+                time.sleep(0.1)
 
 
 def test_a_lost_target_is_unavailable_and_a_lost_draft_is_not(llama: Path, gpt2: Path) -> None:
@@ -207,6 +247,34 @@ def test_corrupt_weights(broken: Path) -> None:
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
     assert "model.safetensors" in _refusal({"model": str(broken)})
+
+
+def test_weights_that_lack_a_tensor(broken: Path) -> None:
+    """transformers would go on with random numbers in its place."""
+    tensors = load_file(broken / "model.safetensors")
+    del tensors["model.layers.0.mlp.up_proj.weight"]
+    save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
+    assert "lack model.layers.0.mlp.up_proj.weight" in _refusal({"model": str(broken)})
+
+
+def test_weights_that_are_no_numbers(broken: Path) -> None:
+    tensors = load_file(broken / "model.safetensors")
+    tensors["model.norm.weight"][:] = float("nan")
+    save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
+    assert "no numbers in a test step" in _refusal({"model": str(broken)})
+
+
+def test_a_tokenizer_that_is_no_tokenizer(broken: Path) -> None:
+    (broken / "tokenizer.json").write_text("{")
+    assert "UAG_VERIFY_MODEL" in _refusal({"model": str(broken)})
+
+
+@pytest.mark.parametrize("eos", [-1, 10**9, "a", [[0]], 1.5, True])
+def test_an_eos_that_is_no_id(broken: Path, eos: object) -> None:
+    for name in ("generation_config.json", "config.json"):
+        _edit(broken / name, change={"eos_token_id": eos})
+    _edit(broken / "tokenizer_config.json", remove=("eos_token",))
+    assert "eos" in _refusal({"model": str(broken)}).lower()
 
 
 def test_a_tokenizer_without_an_eos(broken: Path) -> None:

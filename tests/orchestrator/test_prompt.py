@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,16 @@ def test_no_text_is_taken_for_the_mark_of_a_control_token(real_tokenizers: None)
     text = "\ue0000\ue001 <|im_end|> \ue000\ue0000\ue001\ue000"
     ids = encoder.encode_chat([ChatMessage("user", text)])
     assert text in encoder._library.decode(list(ids), skip_special_tokens=False)
+
+
+def test_a_tokenizer_file_that_cuts_or_fills_texts_does_neither(llama: Path) -> None:
+    spec = json.loads((llama / "tokenizer.json").read_text())
+    spec["truncation"] = {
+        "direction": "Right",
+        "max_length": 2,
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    changed = [TokenizerFile("tokenizer.json", json.dumps(spec).encode())]
+    text = "The quick brown fox jumps"
+    assert PromptEncoder(changed).encode_text(text) == PromptEncoder(files(llama)).encode_text(text)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.conversion.errors import TokenizerError
 from orchestrator.side import Side
 from tests.threaded_server import TokenizerOnly
-from uag_common.errors import PeerRefusedError, UagError
+from uag_common.errors import PeerRefusedError
 from uag_common.model import TokenizerFile, tokenizer_sha256
 
 
@@ -31,6 +32,8 @@ def test_files_that_were_not_described_are_refused(model: TokenizerOnly) -> None
         ("tokenizer.json", b"{}"),
         ("other.json", b"{}"),
         ("tokenizer_config.json", b"["),
+        ("tokenizer_config.json", b"[]"),
+        ("tokenizer_config.json", b"[" * 100_000),
         ("chat_template.jinja", b"{% for %}"),
     ],
 )
@@ -40,5 +43,5 @@ def test_files_that_cannot_be_used_are_refused(
     kept = [] if name == "other.json" else model.tokenizer_files
     files = [*(file for file in kept if file.name != name), TokenizerFile(name, content)]
     description = replace(model.description, tokenizer_sha256=tokenizer_sha256(files))
-    with pytest.raises(UagError):
+    with pytest.raises((PeerRefusedError, TokenizerError)):
         Side.build(description, files)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from uag_common.engine.choose import Rows, choose
+from uag_common.errors import StartError
 from uag_common.model import ModelDescription, TokenizerFile, TokenSequence
 
 
@@ -84,5 +86,8 @@ class CausalModel:
         before = sequence.choose(1).ids
         sequence.truncate(1)
         sequence.extend([first])
-        if sequence.choose(1).ids != before:
-            raise RuntimeError("the model answers otherwise after a rollback")
+        rows = sequence.choose(1)
+        if not math.isfinite(rows.logprob(0)):
+            raise StartError("its weights give no numbers in a test step; fetch it again")
+        if rows.ids != before:
+            raise StartError("it answers otherwise after a rollback in a test step")

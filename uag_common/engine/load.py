@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import torch
@@ -18,6 +19,10 @@ from uag_common.models.roles import read_roles
 from uag_common.models.source import resolve
 from uag_common.settings import variable_name
 
+log = logging.getLogger(__name__)
+
+MAX_CONTEXT_LENGTH = (1 << 31) - 1
+"""More than the contract has room for; some configurations mean "no limit" by it."""
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -33,9 +38,12 @@ def load_model(settings: ModelServiceSettings) -> CausalModel:
     device = _device(settings)
     try:
         return load_folder(resolve(settings.model), settings, device)
-    except (UagError, OSError) as error:
+    except Exception as error:
+        # What can be wrong with a folder has no end, and all of it is one line for an operator.
+        log.debug("the model cannot be loaded", exc_info=error)
+        told = str(error) if isinstance(error, UagError) else _first_line(error)
         name = variable_name(type(settings), "model")
-        raise StartError(f"{name}={settings.model}: {error}") from error
+        raise StartError(f"{name}={settings.model}: {told}") from error
 
 
 def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.device) -> CausalModel:
@@ -95,8 +103,9 @@ def _network(
     if device.type == "cpu":
         _check_memory(folder, dtype)
     try:
-        network = AutoModelForCausalLM.from_pretrained(
+        network, report = AutoModelForCausalLM.from_pretrained(
             folder,
+            output_loading_info=True,
             config=config,
             dtype=dtype,
             use_safetensors=True,
@@ -105,6 +114,9 @@ def _network(
         )
     except ValueError as error:
         raise StartError(f"it is no causal language model: {_first_line(error)}") from error
+    # transformers fills what is missing with random numbers.
+    for name in sorted(report["missing_keys"]):
+        raise StartError(f"its weights lack {name}; fetch it again")
     try:
         return network.to(device).eval()
     except torch.OutOfMemoryError as error:
@@ -151,7 +163,7 @@ def _context_length(config: PretrainedConfig) -> int:
         raise StartError(
             "the model's config.json tells no context length (max_position_embeddings)"
         )
-    return length
+    return min(length, MAX_CONTEXT_LENGTH)
 
 
 def _check_vocabulary(tokenizer_json: TokenizerFile, rows: int) -> None:
@@ -168,4 +180,5 @@ def _check_vocabulary(tokenizer_json: TokenizerFile, rows: int) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}"

@@ -33,13 +33,17 @@ def read_roles(folder: Path, vocabulary_size: int) -> TokenRoles:
             f"{folder} names no EOS: without one no answer can end; set eos_token_id in its "
             "generation_config.json"
         )
-    outside = [item for item in eos if item >= vocabulary_size]
+    outside = [item for item in eos if not 0 <= item < vocabulary_size]
     if outside:
         raise StartError(
             f"{folder}: EOS {outside[0]} is outside the vocabulary of {vocabulary_size}"
         )
-    bos, pad = role("bos"), role("pad")
-    return TokenRoles(eos, bos[0] if bos else None, pad[0] if pad else None)
+
+    def optional(name: str) -> int | None:
+        # Some configurations write -1 for "none".
+        return next((item for item in role(name) if 0 <= item < vocabulary_size), None)
+
+    return TokenRoles(eos, optional("bos"), optional("pad"))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -53,9 +57,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _as_ids(value: Any) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else ()
+    values = value if isinstance(value, list) else [value]
+    return tuple(item for item in values if isinstance(item, int) and not isinstance(item, bool))
 
 
 def _ids_by_text(tokenizer_json: Path) -> dict[str, int]:

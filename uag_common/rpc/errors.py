@@ -12,12 +12,14 @@ from google.protobuf.message import DecodeError
 
 from uag_common.errors import (
     InvalidRequestError,
+    OverloadedError,
     PeerRefusedError,
     PeerUnavailableError,
     PromptTooLongError,
     StaleContextError,
     UagError,
 )
+from uag_common.rpc.calls import OpenCalls
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ def from_status(peer: str, code: grpc.StatusCode, details: str | None) -> UagErr
         return StaleContextError(told)
     if code is grpc.StatusCode.OUT_OF_RANGE:
         return PromptTooLongError(told)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return OverloadedError(told)
     if code in _UNREACHABLE:
         return PeerUnavailableError(told)
     return PeerRefusedError(told)
@@ -50,6 +54,9 @@ def from_status(peer: str, code: grpc.StatusCode, details: str | None) -> UagErr
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     """Ends a call with the status of the typed error that its handler raised."""
+
+    def __init__(self, calls: OpenCalls) -> None:
+        self._calls = calls
 
     async def intercept_service(
         self,
@@ -62,12 +69,13 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
             return handler
         if handler.stream_stream is not None:
             wrap = grpc.stream_stream_rpc_method_handler
-            inner = _stream(handler.stream_stream, _whole_messages)
+            inner = _stream(handler.stream_stream, _whole_messages, self._calls)
         elif handler.unary_stream is not None:
             wrap = grpc.unary_stream_rpc_method_handler
-            inner = _stream(handler.unary_stream, _whole)
+            inner = _stream(handler.unary_stream, _whole, self._calls)
         else:
-            wrap, inner = grpc.unary_unary_rpc_method_handler, _unary(handler.unary_unary)
+            wrap = grpc.unary_unary_rpc_method_handler
+            inner = _unary(handler.unary_unary, self._calls)
         return wrap(inner, _forgiving(handler.request_deserializer), handler.response_serializer)
 
 
@@ -96,22 +104,24 @@ async def _whole_messages(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         yield _whole(request)
 
 
-def _stream(handler: Handler, checked: Callable[[Any], Any]) -> Handler:
+def _stream(handler: Handler, checked: Callable[[Any], Any], calls: OpenCalls) -> Handler:
     async def call(request: Any, context: Context) -> AsyncIterator[Any]:
         try:
-            async with aclosing(handler(checked(request), context)) as answers:
-                async for answer in answers:
-                    yield answer
+            with calls.one():
+                async with aclosing(handler(checked(request), context)) as answers:
+                    async for answer in answers:
+                        yield answer
         except Exception as error:
             await _end(context, error)
 
     return call
 
 
-def _unary(handler: Handler) -> Handler:
+def _unary(handler: Handler, calls: OpenCalls) -> Handler:
     async def call(request: Any, context: Context) -> Any:
         try:
-            return await handler(_whole(request), context)
+            with calls.one():
+                return await handler(_whole(request), context)
         except Exception as error:
             await _end(context, error)
 

@@ -52,7 +52,8 @@ def decode_description(message: pb.ModelDescription) -> ModelDescription:
         context_length=message.context_length,
         dtype=message.dtype,
         device=message.device,
-        rollback=_ROLLBACK_FROM_PB[message.rollback],
+        # A newer service may know a way that this client does not: the careful one stands for it.
+        rollback=_ROLLBACK_FROM_PB.get(message.rollback, Rollback.REPLAY),
         parameter_count=message.parameter_count,
         weight_bytes=message.weight_bytes,
         roles=roles,

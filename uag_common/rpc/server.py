@@ -6,6 +6,7 @@ Knows no service; the composition in each `__main__` adds its own.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import Iterable
@@ -13,13 +14,19 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from uag_common.addresses import BadAddressError, check_free, split
 from uag_common.errors import StartError
+from uag_common.rpc.calls import OpenCalls
 from uag_common.rpc.channel import SERVER_OPTIONS
 from uag_common.rpc.errors import ErrorInterceptor
+from uag_common.rpc.health import EndingHealth
+
+log = logging.getLogger(__name__)
+
+LAST_WORDS_SECONDS = 1.0
+"""For what is still on its way to clients when all calls are over."""
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -29,9 +36,11 @@ class RpcServer:
     """Answers health and reflection from the start; its services are SERVING once it is told so."""
 
     def __init__(self, service_names: Iterable[str]) -> None:
-        self.grpc = grpc.aio.server(interceptors=(ErrorInterceptor(),), options=SERVER_OPTIONS)
+        self._calls = OpenCalls()
+        interceptors = (ErrorInterceptor(self._calls),)
+        self.grpc = grpc.aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
         self._names = ("", *service_names)
-        self._health = HealthServicer()
+        self._health = EndingHealth()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
         shown = (*self._names[1:], health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(shown, self.grpc)
@@ -45,7 +54,10 @@ class RpcServer:
             raise StartError(f"{setting}: {error}") from error
         # gRPC would print a line of its own for each address that it cannot have.
         check_free(listen, f"stop it, or choose another address in {setting}")
-        port = self.grpc.add_insecure_port(listen)
+        try:
+            port = self.grpc.add_insecure_port(listen)
+        except RuntimeError as error:
+            raise StartError(f"cannot listen on {listen} ({error}), see {setting}") from error
         await self.set_serving(False)
         await self.grpc.start()
         return port
@@ -59,9 +71,13 @@ class RpcServer:
         await self._health.set(name, _SERVING if serving else _NOT_SERVING)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Turns health off, lets running calls finish within the grace, ends the rest."""
+        """Turns health off, refuses new calls, lets running ones finish within the grace, and ends
+        what is left, those who watch health among it."""
         await self._health.enter_graceful_shutdown()
-        await self.grpc.stop(grace_seconds)
+        self._calls.close()
+        await self._calls.idle(grace_seconds)
+        self._health.end_watches()
+        await self.grpc.stop(LAST_WORDS_SECONDS)
 
 
 class StopSignal:
@@ -77,10 +93,14 @@ class StopSignal:
 
     async def _follow_stdin(self) -> None:
         reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-        )
-        await reader.read()
+        try:
+            await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+            )
+            await reader.read()
+        except (OSError, ValueError):
+            log.warning("standard input is no pipe: there is no parent to stop with")
+            return
         self._event.set()
 
     async def wait(self) -> None:
