@@ -89,17 +89,19 @@ class ModelDrafter:
         self.degraded: Degraded | None = None
 
     def start(self) -> None:
-        self._sync()
+        self._sync(room=0)
         if self._fits():
             self._open()
 
-    def _sync(self) -> DraftCommand:
-        """Brings the mirror up to the committed text; what the draft must be told of it."""
+    def _sync(self, room: int) -> DraftCommand:
+        """Brings the mirror up to the committed text; what the draft must be told of it, and to
+        draft no more than there is room for."""
         with self._tally.converting():
             update = self._conversion.sync()
             kept = ContextVersion.of(self._conversion.draft_ids, update.keep)
         self._tally.rolled_back(update.rollback)
-        return DraftCommand(self._round, update.keep, kept, update.append, self._plan.tokens)
+        tokens = min(self._plan.tokens, room)
+        return DraftCommand(self._round, update.keep, kept, update.append, tokens)
 
     def _fits(self) -> bool:
         length, limit = len(self._conversion.draft_ids), self._plan.context_length
@@ -119,7 +121,7 @@ class ModelDrafter:
         session = self._ready_session() if room > 0 else None
         if session is None:
             return ()
-        command = self._sync()
+        command = self._sync(room)
         if not self._fits():
             return ()
         try:

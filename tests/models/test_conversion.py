@@ -16,11 +16,14 @@ from uag_common.models.lock import exclusive
 from uag_common.models.reports import SILENT
 
 KILLED_PARENT = """
+import signal
 import sys
 from pathlib import Path
 from uag_common.models import conversion
 from uag_common.models.lock import exclusive
 from uag_common.models.reports import SILENT
+# Whoever runs the tests may have it ignored, as a shell does for its background jobs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 conversion.CONVERTER = "tests.models.fake_converter"
 root = Path(sys.argv[1])
 with exclusive(root / "lock", lambda: None) as lock:
