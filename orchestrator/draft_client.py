@@ -54,7 +54,6 @@ class DraftClient:
         return Drafted(
             # No more than was asked for counts as proposed.
             ids=tuple(token.id for token in proposed.tokens[: command.max_tokens]),
-            context_full=proposed.end == pb.PROPOSAL_END_CONTEXT_LIMIT,
             time=ExchangeTime(seconds, decode_time(proposed.time)),
         )
 

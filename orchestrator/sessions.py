@@ -39,7 +39,6 @@ class Drafted:
     """Draft ids, in the draft's vocabulary."""
 
     ids: tuple[int, ...]
-    context_full: bool
     time: ExchangeTime
 
 

@@ -11,7 +11,6 @@ Status = Literal[
     "FAILED_PRECONDITION",
     "RESOURCE_EXHAUSTED",
     "UNAVAILABLE",
-    "UNIMPLEMENTED",
     "INTERNAL",
 ]
 

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import NoReturn, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVar
 
 from uag_common.errors import UagError
 from uag_common.service_settings import ServiceSettings
@@ -22,7 +22,7 @@ EXIT_USAGE = 2
 
 
 def run_service(
-    name: str, settings_class: type[S], serve: Callable[[S], Awaitable[None]]
+    name: str, settings_class: type[S], serve: Callable[[S], Coroutine[Any, Any, None]]
 ) -> NoReturn:
     """Runs the service until it ends by itself. A failure to start is one line on standard error
     and exit code 1; an argument, which no service takes, is exit code 2."""
@@ -37,7 +37,7 @@ def run_service(
     try:
         settings = load(settings_class, os.environ)
         _set_up_log(settings.log_level)
-        asyncio.run(_awaited(serve(settings)))
+        asyncio.run(serve(settings))
     except UagError as error:
         _say(f"{name}: {error}")
         code = EXIT_FAILED
@@ -45,10 +45,6 @@ def run_service(
     sys.stderr.flush()
     # A model that is still loading would hold a normal exit until it is loaded.
     os._exit(code)
-
-
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
 
 
 def _set_up_log(level: str) -> None:

@@ -45,7 +45,7 @@ class FakeSession:
         self.commands.append(command)
         ids = tuple(self._answer(self, command))
         self.context.extend(ids)
-        return Drafted(ids, False, NO_TIME)
+        return Drafted(ids, NO_TIME)
 
     def close(self) -> None:
         self.closed = True
