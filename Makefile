@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PACKAGES := uag_common draft_service verify_service orchestrator tests benchmarks setup.py
+PACKAGES := uag_common draft_service verify_service orchestrator tests benchmarks examples setup.py
 
 .PHONY: demo test test-full lint contract conformance lossless clean
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from uag_common.context import ContextVersion
-from uag_common.errors import InvalidRequestError
-from uag_common.limits import MAX_DRAFT_TOKENS, check_context, check_ids
+from draft_service.commands import OpenCommand, ProposeCommand
+from uag_common.decoding import Choice, Decoding
+from uag_common.decoding_check import fields_of
 from uag_common.model import Model
+from uag_common.prefix_cache import PrefixCache
 
 
 class ProposalEnd(Enum):
@@ -30,77 +30,90 @@ class DraftToken:
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeCommand:
-    """Roll back to `keep` tokens, append, draft up to `max_tokens` from there."""
-
-    keep: int
-    kept: ContextVersion
-    append_ids: tuple[int, ...]
-    max_tokens: int
-    min_probability: float
-
-
 class CausalDrafter:
-    """One draft session's context: prompt, committed text, and what was drafted last.
+    """One draft session's context: prompt, committed text, and what was drafted last. All
+    methods run on the model's worker thread, `open` first and `end` last, but for `check_propose`
+    and `ends`, which cost nothing.
 
     The last token is never in the cache, since nothing was chosen after it yet: whatever comes
     next, one token at least is there to run.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._limits = model.description
+    def __init__(self, model: Model, prefixes: PrefixCache, command: OpenCommand) -> None:
+        self._model = model
+        self._prefixes = prefixes
+        self._command = command
+        # A proposal tells how probable each of its tokens is.
+        decoding = Decoding(sampling=command.sampling, top_logprobs=0)
+        self._chooser = model.new_chooser(decoding, command.answer_start)
         self._eos = frozenset(model.description.roles.eos_ids)
         self._sequence = model.new_sequence()
+        self._cached = 0
+        """Tokens of the context that are in the cache for sure: none once a step has failed."""
+        self._shared = 0
 
-    def check_open(self, context_ids: Sequence[int]) -> None:
-        """Raises InvalidRequestError or PromptTooLongError before any model runs."""
-        if self._sequence.ids:
-            raise InvalidRequestError("open", "the session is open already")
-        if not context_ids:
-            raise InvalidRequestError("open.context_ids", "must not be empty")
-        check_ids("open.context_ids", context_ids, self._limits.vocabulary_size)
-        check_context(len(context_ids), self._limits.context_length)
+    def open(self) -> int:
+        """Fills the cache; tells how many tokens were found in another session's."""
+        ids = self._command.context_ids
+        shared = self._prefixes.fork(ids, self._command.prefix)
+        if shared is not None:
+            self._sequence = shared
+        found, to_run = len(self._sequence.ids), len(ids) - 1
+        if found < to_run:
+            self._sequence.extend(ids[found:to_run])
+            self._sequence.forward(1)
+        self._sequence.extend(ids[to_run:])
+        self._cached = to_run
+        self._share(to_run)
+        return found
 
-    def open(self, context_ids: Sequence[int]) -> None:
-        """Fills the cache."""
-        if len(context_ids) > 1:
-            self._sequence.extend(context_ids[:-1])
-            self._sequence.choose(1)
-        self._sequence.extend(context_ids[-1:])
+    def _share(self, length: int) -> None:
+        self._shared = length
+        self._prefixes.share(self._sequence, length, self._command.prefix)
 
     def check_propose(self, command: ProposeCommand) -> None:
         """Raises InvalidRequestError, PromptTooLongError or StaleContextError; nothing changes."""
-        if not self._sequence.ids:
-            raise InvalidRequestError("propose", "the session must be opened first")
-        if not 1 <= command.max_tokens <= MAX_DRAFT_TOKENS:
-            raise InvalidRequestError("propose.max_tokens", f"must be from 1 to {MAX_DRAFT_TOKENS}")
-        if not 0.0 <= command.min_probability <= 1.0:
-            raise InvalidRequestError("propose.min_probability", "must be from 0 to 1")
-        if command.kept.length != command.keep:
-            raise InvalidRequestError("propose.kept.length", "must be that of `keep`")
-        if not command.keep and not command.append_ids:
-            raise InvalidRequestError("propose", "the context must not become empty")
-        check_ids("propose.append_ids", command.append_ids, self._limits.vocabulary_size)
-        check_context(command.keep + len(command.append_ids), self._limits.context_length)
+        command.check(self._model.description, self._command.sampling)
         command.kept.check_prefix(self._sequence.ids)
 
     def begin(self, command: ProposeCommand) -> None:
         """Sets the context from which the next steps draft."""
+        if command.keep < self._shared:
+            self._share(command.keep)
         self._sequence.truncate(command.keep)
+        self._cached = min(self._cached, command.keep)
         self._sequence.extend(command.append_ids)
+        if command.position is not None:
+            self._chooser.move(command.position)
 
     def step(self, min_probability: float) -> DraftToken | ProposalEnd:
         """Drafts one token, or says why none comes."""
-        if len(self._sequence.ids) >= self._limits.context_length:
+        length = len(self._sequence.ids)
+        if length >= self._model.description.context_length:
             return ProposalEnd.CONTEXT_LIMIT
-        rows = self._sequence.choose(1)
-        token = DraftToken(rows.ids[0], math.exp(rows.logprob(0)))
+        self._cached = 0
+        logits = self._sequence.forward(1)
+        with fields_of("open"):
+            choice = self._chooser.choose(logits, 0, self._sequence.ids, length)
+        self._cached = length
+        token = DraftToken(choice.id, _probability(choice))
         if token.probability < min_probability:
             return ProposalEnd.LOW_PROBABILITY
         self._sequence.extend((token.id,))
+        self._chooser.advance(token.id)
         return token
 
     def ends(self, token: DraftToken) -> bool:
         """Whether nothing can follow the token."""
         return token.id in self._eos
+
+    def end(self) -> None:
+        """Frees the cache, or gives it to later sessions."""
+        self._prefixes.end(self._sequence, self._cached, self._command.prefix)
+        self._sequence = self._model.new_sequence()
+
+
+def _probability(choice: Choice) -> float:
+    if choice.logprob is None:
+        raise TypeError("the chooser was asked for log-probabilities and tells none")
+    return math.exp(choice.logprob)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 
-from draft_service.drafter import ProposalEnd, ProposeCommand
+from draft_service.commands import OpenCommand, ProposeCommand
+from draft_service.drafter import ProposalEnd
 from draft_service.session import DraftSession, Proposal
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
 from uag_common.errors import InvalidRequestError
+from uag_common.rpc.decoding_messages import decode_position, decode_prefix, decode_sampling
 from uag_common.rpc.errors import Context
 from uag_common.rpc.model_messages import decode_version, encode_time
-from uag_common.rpc.model_service import ModelSlot
+from uag_common.rpc.model_service import LoadedModel, ModelSlot
 
 DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
 
@@ -36,28 +39,52 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
         context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
-        session = DraftSession(loaded.model, loaded.worker)
-        async for request in request_iterator:
-            match request.WhichOneof("command"):
-                case "open":
-                    loaded.check_tokenizer(request.open.tokenizer_sha256)
-                    time = await session.open(request.open.context_ids)
-                    yield pb.SessionResponse(opened=pb.Opened(time=encode_time(time)))
-                case "propose":
-                    proposal = await session.propose(self._decode(request.propose))
-                    yield pb.SessionResponse(proposed=_encode(request.propose.round, proposal))
-                case _:
-                    raise InvalidRequestError("command", "must be `open` or `propose`")
+        async with loaded.admission.session() as idle:
+            with closing(DraftSession(loaded.model, loaded.worker, loaded.prefixes)) as session:
+                async for request in request_iterator:
+                    with idle.working():
+                        answer = await self._answer(loaded, session, request)
+                    yield answer
 
-    def _decode(self, message: pb.Propose) -> ProposeCommand:
+    async def _answer(
+        self, loaded: LoadedModel, session: DraftSession, request: pb.SessionRequest
+    ) -> pb.SessionResponse:
+        match request.WhichOneof("command"):
+            case "open":
+                loaded.check_tokenizer(request.open.tokenizer_sha256)
+                done = await session.open(_decode_open(request.open))
+                opened = pb.Opened(time=encode_time(done.time), cached_tokens=done.value)
+                return pb.SessionResponse(opened=opened)
+            case "propose":
+                proposal = await session.propose(self._decode_propose(request.propose))
+                return pb.SessionResponse(proposed=_encode(request.propose.round, proposal))
+            case _:
+                raise InvalidRequestError("command", "must be `open` or `propose`")
+
+    def _decode_propose(self, message: pb.Propose) -> ProposeCommand:
         given = message.HasField("min_probability")
+        placed = message.HasField("position")
         return ProposeCommand(
             keep=message.keep,
             kept=decode_version(message.kept),
             append_ids=tuple(message.append_ids),
             max_tokens=message.max_tokens,
             min_probability=message.min_probability if given else self._min_probability,
+            position=decode_position(message.position) if placed else None,
         )
+
+
+def _decode_open(message: pb.Open) -> OpenCommand:
+    context_ids = tuple(message.context_ids)
+    return OpenCommand(
+        context_ids=context_ids,
+        answer_start=(
+            message.answer_start if message.HasField("answer_start") else len(context_ids)
+        ),
+        sampling=decode_sampling(message.sampling),
+        prefix=decode_prefix(message.prefix),
+        priority=message.priority,
+    )
 
 
 def _encode(round_number: int, proposal: Proposal) -> pb.Proposed:

@@ -3,12 +3,14 @@ and a session that is gone stops within a step. No grpc, no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from draft_service.drafter import CausalDrafter, DraftToken, ProposalEnd, ProposeCommand
+from draft_service.commands import OpenCommand, ProposeCommand
+from draft_service.drafter import CausalDrafter, DraftToken, ProposalEnd
+from uag_common.errors import InvalidRequestError
 from uag_common.model import Model
-from uag_common.worker import StepTime, Worker
+from uag_common.prefix_cache import PrefixCache
+from uag_common.worker import StepTime, Timed, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +23,56 @@ class Proposal:
 
 
 class DraftSession:
-    """Lives as long as its stream."""
+    """Lives as long as its stream; to be closed in any case."""
 
-    def __init__(self, model: Model, worker: Worker) -> None:
-        self._drafter = CausalDrafter(model)
+    def __init__(self, model: Model, worker: Worker, prefixes: PrefixCache) -> None:
+        self._model = model
         self._worker = worker
+        self._prefixes = prefixes
+        self._drafter: CausalDrafter | None = None
+        self._priority = 0
 
-    async def open(self, context_ids: Sequence[int]) -> StepTime:
-        self._drafter.check_open(context_ids)
-        return (await self._worker.run(lambda: self._drafter.open(context_ids))).time
+    async def open(self, command: OpenCommand) -> Timed[int]:
+        """How many tokens of the context were found in a cache. Raises InvalidRequestError or
+        PromptTooLongError before any model runs."""
+        if self._drafter is not None:
+            raise InvalidRequestError("open", "the session is open already")
+        command.check(self._model.description)
+        self._priority = command.priority
+        self._drafter = CausalDrafter(self._model, self._prefixes, command)
+        return await self._worker.run(self._drafter.open, self._priority)
 
     async def propose(self, command: ProposeCommand) -> Proposal:
-        self._drafter.check_propose(command)
-        self._drafter.begin(command)
+        """Raises InvalidRequestError, PromptTooLongError or StaleContextError before any model
+        runs."""
+        drafter = self._drafter
+        if drafter is None:
+            raise InvalidRequestError("propose", "the session must be opened first")
+        drafter.check_propose(command)
+        return await self._draft(drafter, command)
+
+    async def _draft(self, drafter: CausalDrafter, command: ProposeCommand) -> Proposal:
         tokens: list[DraftToken] = []
+
+        def step() -> DraftToken | ProposalEnd:
+            if not tokens:
+                drafter.begin(command)
+            return drafter.step(command.min_probability)
+
         end, time = ProposalEnd.LENGTH, StepTime()
         while len(tokens) < command.max_tokens:
-            step = await self._worker.run(lambda: self._drafter.step(command.min_probability))
-            time += step.time
-            if isinstance(step.value, ProposalEnd):
-                end = step.value
+            done = await self._worker.run(step, self._priority)
+            time += done.time
+            if isinstance(done.value, ProposalEnd):
+                end = done.value
                 break
-            tokens.append(step.value)
-            if self._drafter.ends(step.value):
+            tokens.append(done.value)
+            if drafter.ends(done.value):
                 end = ProposalEnd.EOS
                 break
         return Proposal(tuple(tokens), end, time)
+
+    def close(self) -> None:
+        """Ends the session on the model's thread, after the step that runs there; does not wait."""
+        if self._drafter is not None:
+            self._worker.post(self._drafter.end)

@@ -7,7 +7,9 @@ import logging
 
 from orchestrator.answering import Answering
 from orchestrator.draft_client import DRAFT_SERVICE
+from orchestrator.pair import Pair
 from orchestrator.peer import ModelPeer
+from orchestrator.resolving import Defaults
 from orchestrator.servicer import ORCHESTRATOR, OrchestratorServicer
 from orchestrator.settings import OrchestratorSettings
 from orchestrator.verify_client import VERIFY_SERVICE
@@ -17,6 +19,7 @@ from uag_common.errors import StartError
 from uag_common.process import run_service
 from uag_common.rpc.server import RpcServer, StopSignal
 from uag_common.settings import variable_name
+from uag_common.tracing import service_tracer
 
 log = logging.getLogger("orchestrator")
 
@@ -40,12 +43,16 @@ async def serve(settings: OrchestratorSettings) -> None:
     _check_address(settings, "verify", settings.verify)
     draft = ModelPeer("draft service", DRAFT_SERVICE, settings.draft, show_health)
     verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_health)
-    servicer = OrchestratorServicer(Answering(settings, draft, verify))
+    pair = Pair(settings, draft, verify)
+    defaults = Defaults(settings.max_new_tokens, settings.draft_tokens)
+    answering = Answering(pair, defaults, service_tracer("uag-orchestrator"))
+    servicer = OrchestratorServicer(answering, pair)
     orchestrator_pb2_grpc.add_OrchestratorServicer_to_server(servicer, server.grpc)
     port = await server.start(settings.listen, variable_name(type(settings), "listen"))
     stop = StopSignal(follow_stdin=settings.stop_with_parent)
     log.info("listening on port %d", port)
     watching = asyncio.gather(draft.watch(), verify.watch())
+    last_words = asyncio.create_task(_cancel_when_ending(server, answering))
     try:
         if await stop.before(watching):
             # Watching never ends but by a bug: let it be seen.
@@ -53,9 +60,15 @@ async def serve(settings: OrchestratorSettings) -> None:
     finally:
         await server.stop(settings.drain_seconds)
         watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        last_words.cancel()
+        await asyncio.gather(watching, last_words, return_exceptions=True)
         await draft.close()
         await verify.close()
+
+
+async def _cancel_when_ending(server: RpcServer, answering: Answering) -> None:
+    await server.ending.wait()
+    answering.cancel_all()
 
 
 if __name__ == "__main__":

@@ -1,126 +1,112 @@
-"""Answers requests with the pair of models that is there: sets up the round loop of each.
-
-Knows the two peers and how to open their sessions; the loop itself knows neither.
-"""
+"""Answers requests with the pair of models that is there: from the checked request to the events of
+all its answers. The loop of each answer stands in `round_loop`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 
-from orchestrator.draft_client import DraftClient
-from orchestrator.drafter import Drafter, DraftPlan, ModelDrafter, NoDrafter
-from orchestrator.events import Degraded, Event, Started
-from orchestrator.peer import ModelPeer
-from orchestrator.request import AnswerRequest, ChatPrompt
-from orchestrator.round_loop import AnswerLimits, RoundLoop
-from orchestrator.settings import OrchestratorSettings
-from orchestrator.side import Side, open_conversion
-from orchestrator.tally import Tally
-from orchestrator.text_stream import TextStream
-from orchestrator.verify_client import VerifyClient
-from uag_common.errors import InvalidRequestError, PeerUnavailableError, PromptTooLongError
+from opentelemetry.trace import Tracer
+
+from orchestrator.answer_end import AnswerEnd
+from orchestrator.answer_plan import AnswerPlan, RequestTrace
+from orchestrator.choices import merged
+from orchestrator.events import Event, Prefilled, Started
+from orchestrator.pair import Pair
+from orchestrator.request import AnswerRequest
+from orchestrator.request_check import check_request
+from orchestrator.resolving import Defaults, check_prompt_length, identified, resolve
+from orchestrator.side import EncodedPrompt, Side
+from uag_common.constraint.grammar import check_constraint
+from uag_common.tracing import RequestLabels, current_traceparent, request_span
+
+SPAN = "uag.orchestrator.v1.Orchestrator/Generate"
 
 
 class Answering:
-    """One draft service, one verify service, and the server's own settings."""
+    """Holds the answers that are being written."""
 
-    def __init__(self, settings: OrchestratorSettings, draft: ModelPeer, verify: ModelPeer) -> None:
-        self._settings = settings
-        self._draft = draft
-        self._verify = verify
+    def __init__(self, pair: Pair, defaults: Defaults, tracer: Tracer) -> None:
+        self._pair = pair
+        self._defaults = defaults
+        self._tracer = tracer
+        self._ends: set[AnswerEnd] = set()
 
-    async def answer(self, request: AnswerRequest) -> AsyncGenerator[Event, None]:
-        """Raises InvalidRequestError or PromptTooLongError before any model runs, and
-        PeerUnavailableError if there is no target."""
-        tally = Tally()
-        request.check()
-        target = self._target()
-        target.check_size(request.prompt)
-        prompt_ids = await asyncio.to_thread(target.encode, request.prompt)
-        limits = self._limits(request, target, len(prompt_ids))
-        draft_tokens = self._draft_tokens(request)
-        drafter = await self._drafter(request, target, prompt_ids, draft_tokens, tally)
-        text = TextStream(target.vocabulary, at_text_start=isinstance(request.prompt, ChatPrompt))
-        yield self._started(target, len(prompt_ids), limits.max_new_tokens, draft_tokens)
-        loop = RoundLoop(prompt_ids, limits, self._verify_session(target), drafter, text, tally)
-        async with aclosing(loop.run()) as events:
+    async def answer(self, request: AnswerRequest, traceparent: str) -> AsyncGenerator[Event, None]:
+        """`Started`, any number of deltas, `Finished` for each answer. `traceparent` is the
+        caller's trace context, or empty. Raises InvalidRequestError or PromptTooLongError before
+        any model runs, PeerUnavailableError if there is no target."""
+        began = time.perf_counter()
+        check_request(request)
+        request = identified(request)
+        labels = RequestLabels(request.request_id, request.priority, request.metadata)
+        with (
+            request_span(self._tracer, SPAN, traceparent, labels) as trace_id,
+            self._ending(request.stopping.time_limit_seconds) as end,
+        ):
+            trace = RequestTrace(trace_id, current_traceparent())
+            plan = await self._plan(request, trace, end, began)
+            async with aclosing(_events(plan)) as events:
+                async for event in events:
+                    yield event
+
+    async def _plan(
+        self, request: AnswerRequest, trace: RequestTrace, end: AnswerEnd, began: float
+    ) -> AnswerPlan:
+        target = self._pair.target
+        resolved = resolve(request, self._defaults, target.description)
+        prompt = await asyncio.to_thread(_prepare, request, target)
+        plan = AnswerPlan(self._pair, resolved, target, prompt, trace, end, began)
+        await plan.prepare_drafts()
+        return plan
+
+    def cancel_all(self) -> None:
+        """Ends all answers where they stand."""
+        for end in self._ends:
+            end.cancel()
+
+    @contextmanager
+    def _ending(self, time_limit_seconds: float | None) -> Iterator[AnswerEnd]:
+        end = AnswerEnd(time_limit_seconds)
+        self._ends.add(end)
+        try:
+            yield end
+        finally:
+            self._ends.discard(end)
+
+
+def _prepare(request: AnswerRequest, target: Side) -> EncodedPrompt:
+    prompt = target.encode(request.prompt, request.truncate_prompt_tokens)
+    check_prompt_length(len(prompt.ids), target.description)
+    if request.constraint is not None:
+        check_constraint(request.constraint)
+    return prompt
+
+
+async def _events(plan: AnswerPlan) -> AsyncGenerator[Event, None]:
+    first = plan.loop(0).run()
+    async with aclosing(first):
+        prefilled = await anext(first)
+        if not isinstance(prefilled, Prefilled):
+            raise TypeError("an answer begins with its prefill")
+        yield _started(plan, prefilled)
+        # Only now: what the first has computed of the prompt is there for the others.
+        others = [plan.loop(choice).run() for choice in range(1, plan.resolved.n)]
+        async with aclosing(merged([first, *others])) as events:
             async for event in events:
-                yield event
+                if not isinstance(event, Prefilled):
+                    yield event
 
-    def _target(self) -> Side:
-        if self._verify.side is None:
-            raise PeerUnavailableError(self._verify.reason)
-        return self._verify.side
 
-    def _limits(self, request: AnswerRequest, target: Side, prompt_tokens: int) -> AnswerLimits:
-        context_length = target.description.context_length
-        if not prompt_tokens:
-            raise InvalidRequestError("prompt", "has no tokens in the target's vocabulary")
-        if prompt_tokens >= context_length:
-            raise PromptTooLongError(
-                f"the prompt has {prompt_tokens} tokens; the target's context holds "
-                f"{context_length}, and one must be left for the answer"
-            )
-        wanted = request.max_new_tokens
-        if wanted is not None and wanted > context_length:
-            raise InvalidRequestError(
-                "max_new_tokens", f"is {wanted}, the target's context holds {context_length}"
-            )
-        return AnswerLimits(
-            max_new_tokens=self._settings.max_new_tokens if wanted is None else wanted,
-            context_length=context_length,
-            eos_ids=frozenset(target.description.roles.eos_ids),
-        )
-
-    def _draft_tokens(self, request: AnswerRequest) -> int:
-        wanted = request.draft_tokens
-        return self._settings.draft_tokens if wanted is None else wanted
-
-    async def _drafter(
-        self,
-        request: AnswerRequest,
-        target: Side,
-        prompt_ids: tuple[int, ...],
-        draft_tokens: int,
-        tally: Tally,
-    ) -> Drafter:
-        draft = self._draft.side
-        if not draft_tokens:
-            return NoDrafter()
-        if draft is None:
-            return NoDrafter(Degraded(self._draft.reason, since_round=0))
-        conversion = await asyncio.to_thread(
-            open_conversion, target, draft, request.prompt, prompt_ids
-        )
-        plan = DraftPlan(draft_tokens, draft.description.context_length)
-        return ModelDrafter(plan, conversion, lambda: self._draft_session(draft), tally)
-
-    def _draft_session(self, draft: Side) -> DraftClient:
-        return DraftClient(
-            f"draft service at {self._draft.address}",
-            self._draft.channel,
-            draft.description,
-            self._settings.draft_timeout_seconds,
-        )
-
-    def _verify_session(self, target: Side) -> VerifyClient:
-        return VerifyClient(
-            f"verify service at {self._verify.address}",
-            self._verify.channel,
-            target.description,
-            self._settings.verify_timeout_seconds,
-        )
-
-    def _started(
-        self, target: Side, prompt_tokens: int, max_new_tokens: int, draft_tokens: int
-    ) -> Started:
-        draft = self._draft.side
-        return Started(
-            prompt_tokens=prompt_tokens,
-            max_new_tokens=max_new_tokens,
-            draft_tokens=draft_tokens,
-            target_model_id=target.description.model_id,
-            draft_model_id=draft.description.model_id if draft is not None else "",
-        )
+def _started(plan: AnswerPlan, prefilled: Prefilled) -> Started:
+    return Started(
+        request=plan.resolved.request,
+        prompt_tokens=len(plan.prompt.ids),
+        draft_tokens=plan.resolved.draft_tokens,
+        target_model_id=plan.target.description.model_id,
+        draft_model_id=plan.draft.description.model_id if plan.draft is not None else "",
+        trace_id=plan.trace.trace_id,
+        prefilled=prefilled,
+    )

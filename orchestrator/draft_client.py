@@ -3,36 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import grpc
 
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
+from uag_common.decoding import PrefixReuse, Sampling
 from uag_common.errors import PeerRefusedError
 from uag_common.model import ModelDescription
+from uag_common.rpc.decoding_messages import encode_position, encode_prefix, encode_sampling
 from uag_common.rpc.model_messages import decode_time, encode_version
 from uag_common.rpc.stream import SessionStream
 
 DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
 
 
+@dataclass(frozen=True, slots=True)
+class DraftOptions:
+    """What a session is told when it opens, and with each command; `min_probability` None leaves
+    it to the service."""
+
+    sampling: Sampling
+    min_probability: float | None
+    prefix: PrefixReuse
+    priority: int
+    traceparent: str
+
+
 class DraftClient:
     """One session of the draft service at `peer`, which holds the `model`."""
 
     def __init__(
-        self, peer: str, channel: grpc.aio.Channel, model: ModelDescription, timeout_seconds: float
+        self,
+        peer: str,
+        channel: grpc.aio.Channel,
+        model: ModelDescription,
+        timeout_seconds: float,
+        options: DraftOptions,
     ) -> None:
         self._peer = peer
+        self._options = options
         self._stream: SessionStream[pb.SessionRequest, pb.SessionResponse] = SessionStream(
             peer, draft_pb2_grpc.DraftServiceStub(channel).Session()
         )
         self._tokenizer_sha256 = model.tokenizer_sha256
         self._timeout_seconds = timeout_seconds
 
-    async def open(self, context_ids: Sequence[int]) -> ExchangeTime:
-        message = pb.Open(context_ids=context_ids, tokenizer_sha256=self._tokenizer_sha256)
-        request = pb.SessionRequest(open=message)
+    async def open(self, context_ids: Sequence[int], answer_start: int) -> ExchangeTime:
+        message = pb.Open(
+            context_ids=context_ids,
+            tokenizer_sha256=self._tokenizer_sha256,
+            sampling=encode_sampling(self._options.sampling),
+            answer_start=answer_start,
+            prefix=encode_prefix(self._options.prefix),
+            priority=self._options.priority,
+        )
+        request = pb.SessionRequest(traceparent=self._options.traceparent, open=message)
         response, seconds = await self._stream.exchange(request, self._timeout_seconds)
         if not response.HasField("opened"):
             raise PeerRefusedError(f"{self._peer} did not answer `open` with `opened`")
@@ -45,8 +73,10 @@ class DraftClient:
             kept=encode_version(command.kept),
             append_ids=command.append_ids,
             max_tokens=command.max_tokens,
+            min_probability=self._options.min_probability,
+            position=encode_position(command.position),
         )
-        request = pb.SessionRequest(propose=message)
+        request = pb.SessionRequest(traceparent=self._options.traceparent, propose=message)
         response, seconds = await self._stream.exchange(request, self._timeout_seconds)
         proposed = response.proposed
         if proposed.round != command.round:

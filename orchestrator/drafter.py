@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,6 +23,18 @@ log = logging.getLogger(__name__)
 
 MAX_REOPENS = 3
 """A draft that keeps losing its context is given up: each new session costs it a prefill."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why and when drafting stopped; `at` is by the clock of `time.perf_counter`."""
+
+    reason: str
+    round: int
+    at: float
+
+    def until_now(self) -> Degraded:
+        return Degraded(self.reason, self.round, time.perf_counter() - self.at)
 
 
 class Drafter(Protocol):
@@ -45,10 +58,14 @@ class Drafter(Protocol):
 
 
 class NoDrafter:
-    """Never drafts: each round is a plain step."""
+    """Never drafts: each round is a plain step. `reason` tells why, where drafting was wanted."""
 
-    def __init__(self, degraded: Degraded | None = None) -> None:
-        self.degraded = degraded
+    def __init__(self, reason: str | None = None) -> None:
+        self._failure = None if reason is None else _Failure(reason, 0, time.perf_counter())
+
+    @property
+    def degraded(self) -> Degraded | None:
+        return None if self._failure is None else self._failure.until_now()
 
     def start(self) -> None: ...
 
@@ -62,10 +79,12 @@ class NoDrafter:
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """How to draft for one request: tokens a round, and how many the draft's context holds."""
+    """How to draft for one answer: tokens a round, how many the draft's context holds, and whether
+    rounds wait for a draft that is not ready yet."""
 
     tokens: int
     context_length: int
+    wait: bool
 
 
 class ModelDrafter:
@@ -86,7 +105,13 @@ class ModelDrafter:
         self._round = 0
         self._session: DraftPort | None = None
         self._opening: asyncio.Task[ExchangeTime] | None = None
-        self.degraded: Degraded | None = None
+        self._failure: _Failure | None = None
+        # The first sync is done: what the draft has now is the prompt.
+        self._answer_start = len(conversion.draft_ids)
+
+    @property
+    def degraded(self) -> Degraded | None:
+        return None if self._failure is None else self._failure.until_now()
 
     def start(self) -> None:
         self._sync(room=0)
@@ -101,7 +126,8 @@ class ModelDrafter:
             kept = ContextVersion.of(self._conversion.draft_ids, update.keep)
         self._tally.rolled_back(update.rollback)
         tokens = min(self._plan.tokens, room)
-        return DraftCommand(self._round, update.keep, kept, update.append, tokens)
+        position = self._conversion.position
+        return DraftCommand(self._round, update.keep, kept, update.append, tokens, position)
 
     def _fits(self) -> bool:
         length, limit = len(self._conversion.draft_ids), self._plan.context_length
@@ -114,11 +140,14 @@ class ModelDrafter:
     def _open(self) -> None:
         """Opens a session with the whole context; rounds are plain steps until it is ready."""
         self._session = self._open_session()
-        self._opening = asyncio.ensure_future(self._session.open(tuple(self._conversion.draft_ids)))
+        ids = tuple(self._conversion.draft_ids)
+        self._opening = asyncio.ensure_future(
+            self._session.open(ids, min(self._answer_start, len(ids)))
+        )
 
     async def propose(self, round_number: int, room: int) -> tuple[int, ...]:
         self._round = round_number
-        session = self._ready_session() if room > 0 else None
+        session = await self._ready_session() if room > 0 else None
         if session is None:
             return ()
         command = self._sync(room)
@@ -135,12 +164,14 @@ class ModelDrafter:
         self._tally.drafted(len(drafted.ids), drafted.time)
         return self._convert(drafted.ids)[:room]
 
-    def _ready_session(self) -> DraftPort | None:
+    async def _ready_session(self) -> DraftPort | None:
         """The session, once it is open and while it lives."""
-        if self._session is None or self._opening is None or not self._opening.done():
+        if self._session is None or self._opening is None:
+            return None
+        if not (self._plan.wait or self._opening.done()):
             return None
         try:
-            self._opening.result()
+            await self._opening
         except UagError as error:
             self._give_up(str(error))
             return None
@@ -149,7 +180,7 @@ class ModelDrafter:
     def _convert(self, draft_ids: tuple[int, ...]) -> tuple[int, ...]:
         with self._tally.converting():
             proposal = self._conversion.propose(draft_ids)
-        self._tally.unconverted(proposal.lost_draft_ids)
+        self._tally.unconverted(proposal.lost_draft_ids, proposal.not_representable_draft_ids)
         return proposal.candidate_ids
 
     def _reopen(self, reason: str) -> None:
@@ -163,11 +194,11 @@ class ModelDrafter:
 
     def _give_up(self, reason: str) -> None:
         log.warning("drafting stopped in round %d: %s", self._round, reason)
-        self.degraded = Degraded(reason, self._round)
+        self._failure = _Failure(reason, self._round, time.perf_counter())
         self.close()
 
     def commit(self, ids: Sequence[int]) -> None:
-        if self.degraded is None:
+        if self._failure is None:
             with self._tally.converting():
                 self._conversion.commit(ids)
 

@@ -1,13 +1,16 @@
-"""A request for an answer, checked as far as it can be without a model."""
+"""A request for answers in plain values; `uag.orchestrator.v1` explains each field.
+
+None where the client leaves the choice to the server. Knows no gRPC; what is right stands in
+`request_check`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from orchestrator.prompt.chat_template import ROLES, ChatMessage
-from uag_common.errors import InvalidRequestError
-from uag_common.limits import MAX_DRAFT_TOKENS
+from orchestrator.prompt.chat_template import ChatMessage
+from uag_common.decoding import Constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,38 +28,96 @@ class ChatPrompt:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenPrompt:
+    """Ids of the target to continue as they stand."""
+
+    ids: tuple[int, ...]
+
+
+Prompt = TextPrompt | ChatPrompt | TokenPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How tokens are drawn."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repetition_penalty: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingOptions:
+    """Where an answer ends besides its limits."""
+
+    min_new_tokens: int | None = None
+    stop_sequences: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    include_stop: bool = False
+    ignore_eos: bool = False
+    time_limit_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobOptions:
+    """Which log-probabilities are told, and of how many of the best tokens beside."""
+
+    top: int | None = None
+    prompt_top: int | None = None
+
+
+class SpeculationMode(Enum):
+    """Whether to draft."""
+
+    AUTO = "auto"
+    OFF = "off"
+    FORCE = "force"
+
+
+class DraftFailurePolicy(Enum):
+    """What becomes of a request whose draft fails."""
+
+    DEGRADE = "degrade"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationOptions:
+    """How to draft. Nothing here changes a token of the answer."""
+
+    draft_tokens: int | None = None
+    mode: SpeculationMode = SpeculationMode.AUTO
+    min_probability: float | None = None
+    on_draft_failure: DraftFailurePolicy = DraftFailurePolicy.DEGRADE
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """What a client asks for; None where it leaves the choice to the server."""
+    """What a client asks for."""
 
-    prompt: TextPrompt | ChatPrompt
-    max_new_tokens: int | None
-    draft_tokens: int | None
+    prompt: Prompt
+    max_new_tokens: int | None = None
+    truncate_prompt_tokens: int | None = None
+    sampling: SamplingOptions = SamplingOptions()
+    stopping: StoppingOptions = StoppingOptions()
+    speculation: SpeculationOptions = SpeculationOptions()
+    logprobs: LogprobOptions = LogprobOptions()
+    constraint: Constraint | None = None
+    n: int | None = None
+    request_id: str = ""
+    session_id: str = ""
+    cache_salt: str = ""
+    priority: int = 0
+    metadata: tuple[tuple[str, str], ...] = ()
 
-    def check(self) -> None:
-        """Raises InvalidRequestError for the first field that is wrong."""
-        match self.prompt:
-            case TextPrompt(text):
-                if not text:
-                    raise InvalidRequestError("text", "must not be empty")
-            case ChatPrompt(messages):
-                _check_messages(messages)
-        if self.max_new_tokens is not None and self.max_new_tokens < 1:
-            raise InvalidRequestError(
-                "max_new_tokens", f"is {self.max_new_tokens}, must be at least 1"
-            )
-        if self.draft_tokens is not None and not 0 <= self.draft_tokens <= MAX_DRAFT_TOKENS:
-            raise InvalidRequestError(
-                "speculation.draft_tokens",
-                f"is {self.draft_tokens}, must be from 0 (never draft) to {MAX_DRAFT_TOKENS}",
-            )
-
-
-def _check_messages(messages: Sequence[ChatMessage]) -> None:
-    if not messages:
-        raise InvalidRequestError("chat.messages", "must not be empty")
-    for index, message in enumerate(messages):
-        if message.role not in ROLES:
-            raise InvalidRequestError(
-                f"chat.messages[{index}].role",
-                f"is {message.role!r}, must be one of {', '.join(ROLES)}",
-            )
+    @property
+    def greedy(self) -> bool:
+        """Whether the most probable token is chosen each time."""
+        return not self.sampling.temperature

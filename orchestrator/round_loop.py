@@ -5,39 +5,75 @@ The one truth is `context`: prompt and committed target ids. Everything else fol
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.answer_end import AnswerEnd, AnswerOverError
 from orchestrator.drafter import Drafter
-from orchestrator.events import CommittedToken, Delta, Finished, FinishReason, TokenSource
+from orchestrator.events import (
+    CommittedToken,
+    Delta,
+    Finished,
+    FinishReason,
+    Prefilled,
+    PromptToken,
+    TokenSource,
+    TopToken,
+    Usage,
+)
 from orchestrator.sessions import Chosen, VerifyPort
+from orchestrator.stopping import AnswerText, EosStop, SequenceStop, Stop, TokenStop
 from orchestrator.tally import Tally
-from orchestrator.text_stream import TextStream
 from uag_common.context import ContextVersion
+from uag_common.decoding import Choice
+from uag_common.errors import PeerUnavailableError
 from uag_common.limits import MAX_CANDIDATES
+
+Spell = Callable[[int], str]
+"""The text of an id by itself."""
+
+_STOP_REASONS: Mapping[type[Stop], FinishReason] = {
+    EosStop: FinishReason.EOS,
+    TokenStop: FinishReason.STOP_TOKEN,
+    SequenceStop: FinishReason.STOP_SEQUENCE,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Where an answer must end."""
+    """Where an answer must end, and whether it may go on when drafting fails."""
 
     max_new_tokens: int
     context_length: int
-    eos_ids: frozenset[int]
+    draft_must_live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A committed token whose text is not final yet."""
+
+    choice: Choice
+    source: TokenSource
+    round: int
+    position: int
 
 
 class RoundLoop:
-    """One answer."""
+    """One answer, the one with index `choice` among those of its request."""
 
     def __init__(
         self,
+        choice: int,
         prompt_ids: Sequence[int],
         limits: AnswerLimits,
         verify: VerifyPort,
         drafter: Drafter,
-        text: TextStream,
+        text: AnswerText,
         tally: Tally,
+        end: AnswerEnd,
+        spell: Spell,
     ) -> None:
+        self._choice = choice
         self._context = list(prompt_ids)
         self._prompt_tokens = len(prompt_ids)
         self._limits = limits
@@ -45,30 +81,68 @@ class RoundLoop:
         self._drafter = drafter
         self._text = text
         self._tally = tally
+        self._end = end
+        self._spell = spell
+        self._cached_tokens = 0
+        self._held: list[_Held] = []
         self._finish: FinishReason | None = None
+        self._stop: Stop | None = None
 
-    async def run(self) -> AsyncGenerator[Delta | Finished, None]:
-        """Raises the UagError of the target if it is lost; a lost draft ends nothing."""
+    async def run(self) -> AsyncGenerator[Prefilled | Delta | Finished, None]:
+        """`Prefilled` first, `Finished` last. Raises the UagError of the target if it is lost; a
+        lost draft ends nothing unless it must live."""
         try:
-            self._drafter.start()
-            first = await self._verify.open(tuple(self._context))
-            self._tally.prefilled(first.time)
-            yield self._commit(0, (), first)
+            prefilled, first = await self._prefill()
+            yield prefilled
+            if first is not None:
+                self._commit(0, (), first)
             round_number = 0
             while self._finish is None:
+                for delta in self._released():
+                    yield delta
                 round_number += 1
-                candidates = await self._drafter.propose(round_number, self._room())
-                version = ContextVersion.of(self._context, len(self._context))
-                chosen = await self._verify.verify(round_number, version, candidates)
-                delta = self._commit(round_number, candidates, chosen)
-                self._tally.verified(
-                    len(candidates), _accepted(delta), len(delta.tokens), chosen.time
-                )
+                await self._round(round_number)
+            self._text.finish()
+            for delta in self._released():
                 yield delta
             yield self._finished(self._finish)
         finally:
             self._drafter.close()
             self._verify.close()
+
+    async def _prefill(self) -> tuple[Prefilled, Chosen | None]:
+        self._drafter.start()
+        try:
+            async with self._end.bounding():
+                opened = await self._verify.open(tuple(self._context))
+        except AnswerOverError as over:
+            self._finish = over.reason
+            return Prefilled(0, ()), None
+        self._tally.prefilled(opened.time)
+        self._cached_tokens = opened.cached_tokens
+        chosen = Chosen((), opened.first, opened.time)
+        prompt = tuple(
+            PromptToken(token.id, token.logprob or 0.0, self._top(token)) for token in opened.prompt
+        )
+        return Prefilled(opened.cached_tokens, prompt), chosen
+
+    async def _round(self, round_number: int) -> None:
+        try:
+            async with self._end.bounding():
+                candidates = await self._drafter.propose(round_number, self._room())
+                self._check_draft()
+                version = ContextVersion.of(self._context, len(self._context))
+                chosen = await self._verify.verify(round_number, version, candidates)
+        except AnswerOverError as over:
+            self._finish = over.reason
+            return
+        committed, accepted = self._commit(round_number, candidates, chosen)
+        self._tally.verified(len(candidates), accepted, committed, chosen.time)
+
+    def _check_draft(self) -> None:
+        degraded = self._drafter.degraded
+        if degraded is not None and self._limits.draft_must_live:
+            raise PeerUnavailableError(f"drafting failed: {degraded.reason}")
 
     def _room(self) -> int:
         """Most candidates that a round can use: one token more is committed than is accepted."""
@@ -79,56 +153,89 @@ class RoundLoop:
         )
         return min(left - 1, MAX_CANDIDATES)
 
-    def _commit(self, round_number: int, candidates: Sequence[int], chosen: Chosen) -> Delta:
-        """Takes the block up to where the answer ends inside it."""
-        tokens: list[CommittedToken] = []
-        for token_id, source in _block(candidates, chosen):
-            self._context.append(token_id)
-            self._finish = self._reason(token_id)
-            tokens.append(CommittedToken(token_id, source, round_number, self._spell(token_id)))
+    def _commit(
+        self, round_number: int, candidates: Sequence[int], chosen: Chosen
+    ) -> tuple[int, int]:
+        """Takes the block up to where the answer ends inside it: how many tokens that are, and how
+        many of them were candidates."""
+        block = _block(candidates, chosen)
+        for position, (choice, source) in enumerate(block):
+            self._context.append(choice.id)
+            self._held.append(_Held(choice, source, round_number, position))
+            self._finish = self._reason(choice.id)
             if self._finish is not None:
                 break
+        taken = block[: position + 1]
         if self._finish is None:
-            self._drafter.commit([token.id for token in tokens])
-        return Delta(tuple(tokens))
-
-    def _spell(self, token_id: int) -> str:
-        """The text that the newest token completes; at the end, what is left of it."""
-        ended = self._finish is not None
-        shown = "" if self._finish is FinishReason.EOS else self._text.push((token_id,))
-        return shown + self._text.flush() if ended else shown
+            self._drafter.commit([choice.id for choice, _ in taken])
+        return len(taken), sum(source is TokenSource.DRAFT for _, source in taken)
 
     def _reason(self, token_id: int) -> FinishReason | None:
-        if token_id in self._limits.eos_ids:
-            return FinishReason.EOS
+        self._stop = self._text.push(token_id)
+        if self._stop is not None:
+            return _STOP_REASONS[type(self._stop)]
         if len(self._context) - self._prompt_tokens >= self._limits.max_new_tokens:
             return FinishReason.MAX_TOKENS
         if len(self._context) >= self._limits.context_length:
             return FinishReason.CONTEXT_LIMIT
         return None
 
+    def _released(self) -> Sequence[Delta]:
+        """The tokens whose text is final by now: one delta, or none."""
+        texts = self._text.release()
+        if not texts:
+            return ()
+        tokens = tuple(
+            CommittedToken(
+                id=held.choice.id,
+                source=held.source,
+                round=held.round,
+                position=held.position,
+                text=text,
+                logprob=held.choice.logprob,
+                top=self._top(held.choice),
+            )
+            for held, text in zip(self._held, texts, strict=False)
+        )
+        del self._held[: len(texts)]
+        return (Delta(self._choice, tokens),)
+
+    def _top(self, choice: Choice) -> tuple[TopToken, ...]:
+        return tuple(TopToken(item.id, item.logprob, self._spell(item.id)) for item in choice.top)
+
     def _finished(self, reason: FinishReason) -> Finished:
-        return Finished(
-            reason=reason,
+        usage = Usage(
             prompt_tokens=self._prompt_tokens,
             completion_tokens=len(self._context) - self._prompt_tokens,
+            cached_tokens=self._cached_tokens,
+        )
+        return Finished(
+            choice=self._choice,
+            reason=reason,
+            stop=_what_stopped(self._stop),
+            usage=usage,
             speculation=self._tally.speculation(),
             time=self._tally.times(),
             degraded=self._drafter.degraded,
         )
 
 
-def _accepted(delta: Delta) -> int:
-    return sum(token.source is TokenSource.DRAFT for token in delta.tokens)
-
-
-def _block(candidates: Sequence[int], chosen: Chosen) -> list[tuple[int, TokenSource]]:
-    """What a verification commits, each id with who said it first."""
-    accepted = candidates[: chosen.accepted]
+def _block(candidates: Sequence[int], chosen: Chosen) -> list[tuple[Choice, TokenSource]]:
+    """What a verification commits, each token with who said it first."""
     if not candidates:
         own = TokenSource.TARGET
-    elif chosen.accepted == len(candidates):
+    elif len(chosen.accepted) == len(candidates):
         own = TokenSource.BONUS
     else:
         own = TokenSource.CORRECTION
-    return [*((item, TokenSource.DRAFT) for item in accepted), (chosen.next_id, own)]
+    return [*((choice, TokenSource.DRAFT) for choice in chosen.accepted), (chosen.next, own)]
+
+
+def _what_stopped(stop: Stop | None) -> str | int | None:
+    match stop:
+        case None:
+            return None
+        case SequenceStop(sequence):
+            return sequence
+        case EosStop(token_id) | TokenStop(token_id):
+            return token_id

@@ -2,98 +2,103 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import asdict
 
 from orchestrator.answering import Answering
-from orchestrator.events import Delta, Event, Finished, FinishReason, Started, TokenSource
-from orchestrator.prompt.chat_template import ChatMessage
-from orchestrator.request import AnswerRequest, ChatPrompt, TextPrompt
+from orchestrator.messages import (
+    decode_prompt,
+    decode_request,
+    encode_event,
+    encode_finished,
+    encode_started,
+    encode_token,
+)
+from orchestrator.pair import Pair
+from orchestrator.request_check import check_prompt
+from orchestrator.whole_answer import WholeAnswer, WholeAnswers, gather
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 from uag_common.errors import InvalidRequestError
+from uag_common.limits import check_ids
+from uag_common.rpc.channel import MAX_MESSAGE_BYTES
 from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import traceparent
+from uag_common.rpc.model_messages import encode_description
 
 ORCHESTRATOR = pb.DESCRIPTOR.services_by_name["Orchestrator"].full_name
-
-_SOURCE_TO_PB = {
-    TokenSource.TARGET: pb.TOKEN_SOURCE_TARGET,
-    TokenSource.DRAFT: pb.TOKEN_SOURCE_DRAFT,
-    TokenSource.CORRECTION: pb.TOKEN_SOURCE_CORRECTION,
-    TokenSource.BONUS: pb.TOKEN_SOURCE_BONUS,
-}
-_REASON_TO_PB = {
-    FinishReason.EOS: pb.FINISH_REASON_EOS,
-    FinishReason.MAX_TOKENS: pb.FINISH_REASON_MAX_TOKENS,
-    FinishReason.CONTEXT_LIMIT: pb.FINISH_REASON_CONTEXT_LIMIT,
-}
 
 
 class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServicer):
     """Serves `uag.orchestrator.v1.Orchestrator`."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: Answering, pair: Pair) -> None:
         self._answering = answering
+        self._pair = pair
 
     async def Generate(  # noqa: N802 - named by the contract
-        self,
-        request: pb.GenerateRequest,
-        context: Context,  # noqa: ARG002
+        self, request: pb.GenerateRequest, context: Context
     ) -> AsyncIterator[pb.GenerateResponse]:
-        async with aclosing(self._answering.answer(_decode(request))) as events:
+        answer = self._answering.answer(decode_request(request), traceparent(context))
+        async with aclosing(answer) as events:
             async for event in events:
-                yield _encode(event)
+                yield encode_event(event)
 
-
-def _decode(request: pb.GenerateRequest) -> AnswerRequest:
-    speculation = request.speculation
-    return AnswerRequest(
-        prompt=_decode_prompt(request),
-        max_new_tokens=request.max_new_tokens if request.HasField("max_new_tokens") else None,
-        draft_tokens=speculation.draft_tokens if speculation.HasField("draft_tokens") else None,
-    )
-
-
-def _decode_prompt(request: pb.GenerateRequest) -> TextPrompt | ChatPrompt:
-    match request.WhichOneof("prompt"):
-        case "text":
-            return TextPrompt(request.text)
-        case "chat":
-            messages = (ChatMessage(m.role, m.content) for m in request.chat.messages)
-            return ChatPrompt(tuple(messages))
-        case _:
-            raise InvalidRequestError("prompt", "give `text` or `chat`")
-
-
-def _encode(event: Event) -> pb.GenerateResponse:
-    match event:
-        case Started():
-            return pb.GenerateResponse(started=pb.Started(**asdict(event)))
-        case Delta():
-            tokens = (
-                pb.Token(
-                    id=token.id,
-                    source=_SOURCE_TO_PB[token.source],
-                    round=token.round,
-                    text=token.text,
-                )
-                for token in event.tokens
+    async def GenerateUnary(  # noqa: N802
+        self, request: pb.GenerateRequest, context: Context
+    ) -> pb.GenerateUnaryResponse:
+        answer = self._answering.answer(decode_request(request), traceparent(context))
+        async with aclosing(answer) as events:
+            whole = _encode_whole(await gather(events))
+        if whole.ByteSize() > MAX_MESSAGE_BYTES:
+            raise InvalidRequestError(
+                "logprobs.top", "makes the answers too large for one message; use `Generate`"
             )
-            return pb.GenerateResponse(delta=pb.Delta(text=event.text, tokens=tokens))
-        case Finished():
-            return pb.GenerateResponse(finished=_encode_finished(event))
+        return whole
+
+    async def DescribeModel(  # noqa: N802
+        self,
+        request: pb.DescribeModelRequest,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
+    ) -> pb.DescribeModelResponse:
+        target, draft = self._pair.target, self._pair.draft
+        return pb.DescribeModelResponse(
+            target=encode_description(target.description),
+            draft=None if draft is None else encode_description(draft.description),
+            chat_template=target.has_chat_template,
+        )
+
+    async def Tokenize(  # noqa: N802
+        self,
+        request: pb.TokenizeRequest,
+        context: Context,  # noqa: ARG002
+    ) -> pb.TokenizeResponse:
+        prompt = decode_prompt(request)
+        check_prompt(prompt)
+        target = self._pair.target
+        ids = (await asyncio.to_thread(target.encode, prompt)).ids
+        return pb.TokenizeResponse(ids=ids, texts=map(target.spell, ids))
+
+    async def Detokenize(  # noqa: N802
+        self,
+        request: pb.DetokenizeRequest,
+        context: Context,  # noqa: ARG002
+    ) -> pb.DetokenizeResponse:
+        target = self._pair.target
+        check_ids("ids", request.ids, target.description.vocabulary_size)
+        return pb.DetokenizeResponse(text=target.text(request.ids))
 
 
-def _encode_finished(event: Finished) -> pb.Finished:
-    message = pb.Finished(
-        finish_reason=_REASON_TO_PB[event.reason],
-        usage=pb.Usage(
-            prompt_tokens=event.prompt_tokens, completion_tokens=event.completion_tokens
-        ),
-        speculation=pb.SpeculationFigures(**asdict(event.speculation)),
-        time=pb.TimeFigures(**asdict(event.time)),
+def _encode_whole(answers: WholeAnswers) -> pb.GenerateUnaryResponse:
+    return pb.GenerateUnaryResponse(
+        started=encode_started(answers.started), choices=map(_encode_choice, answers.choices)
     )
-    if event.degraded is not None:
-        message.degraded.CopyFrom(pb.Degraded(**asdict(event.degraded)))
-    return message
+
+
+def _encode_choice(answer: WholeAnswer) -> pb.Choice:
+    return pb.Choice(
+        text=answer.text,
+        tokens=map(encode_token, answer.tokens),
+        finished=encode_finished(answer.finished),
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from uag_common.context import ContextVersion
+from uag_common.decoding import Choice, NoisePosition
 from uag_common.worker import StepTime
 
 
@@ -32,6 +33,7 @@ class DraftCommand:
     kept: ContextVersion
     append_ids: tuple[int, ...]
     max_tokens: int
+    position: NoisePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,29 @@ class Drafted:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the target committed: the first `accepted` candidates, then `next_id`."""
+class Opened:
+    """What the target's prefill gave: the first token, how many tokens were found in a cache, and
+    what was asked to be told of the prompt's tokens, from the second on."""
 
-    accepted: int
-    next_id: int
+    first: Choice
+    cached_tokens: int
+    prompt: tuple[Choice, ...]
+    time: ExchangeTime
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the target committed: the accepted candidates, then `next`."""
+
+    accepted: tuple[Choice, ...]
+    next: Choice
     time: ExchangeTime
 
 
 class DraftPort(Protocol):
     """One session of the draft service. Each call raises a UagError that ends the session."""
 
-    async def open(self, context_ids: Sequence[int]) -> ExchangeTime: ...
+    async def open(self, context_ids: Sequence[int], answer_start: int) -> ExchangeTime: ...
 
     async def propose(self, command: DraftCommand) -> Drafted: ...
 
@@ -64,7 +77,7 @@ class DraftPort(Protocol):
 class VerifyPort(Protocol):
     """One session of the verify service. Each call raises a UagError that ends the session."""
 
-    async def open(self, prompt_ids: Sequence[int]) -> Chosen: ...
+    async def open(self, prompt_ids: Sequence[int]) -> Opened: ...
 
     async def verify(
         self, round_number: int, committed: ContextVersion, candidates: Sequence[int]

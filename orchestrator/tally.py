@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from orchestrator.events import SpeculationFigures, TimeFigures
@@ -11,17 +11,20 @@ from orchestrator.sessions import ExchangeTime
 
 
 class Tally:
-    """Begins with the request's arrival."""
+    """Begins with the request's arrival, `began` by the clock of `time.perf_counter`."""
 
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
+    def __init__(self, began: float) -> None:
+        self._began = began
         self._first_token = 0.0
         self._prefill = self._draft = self._convert = self._verify = 0.0
         self._queue = self._network = 0.0
         self._plain_steps = 0
-        self._draft_tokens = self._unconverted = self._rolled_back = 0
-        self._proposed = self._examined = self._accepted = 0
+        self._draft_tokens = self._unconverted = self._not_representable = 0
+        self._rolled_back = self._rollbacks = 0
+        self._proposed = 0
         self._lengths: list[int] = []
+        self._examined: list[int] = []
+        self._accepted: list[int] = []
 
     @contextmanager
     def converting(self) -> Iterator[None]:
@@ -36,14 +39,16 @@ class Tally:
 
     def rolled_back(self, draft_tokens: int) -> None:
         self._rolled_back += draft_tokens
+        self._rollbacks += draft_tokens > 0
 
     def drafted(self, draft_tokens: int, spent: ExchangeTime) -> None:
         self._draft_tokens += draft_tokens
         self._draft += spent.step.forward_seconds
         self._wait(spent)
 
-    def unconverted(self, draft_tokens: int) -> None:
+    def unconverted(self, draft_tokens: int, not_representable: int) -> None:
         self._unconverted += draft_tokens
+        self._not_representable += not_representable
 
     def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
         """A round. Where the answer ends inside the block, what lies past the end is not counted:
@@ -54,10 +59,9 @@ class Tally:
             self._plain_steps += 1
             return
         self._proposed += candidates
-        self._accepted += accepted
-        self._examined += min(committed, candidates)
-        self._lengths.extend([0] * (accepted + 1 - len(self._lengths)))
-        self._lengths[accepted] += 1
+        _count_up(self._accepted, range(accepted))
+        _count_up(self._examined, range(min(committed, candidates)))
+        _count_up(self._lengths, (accepted,))
 
     def _wait(self, spent: ExchangeTime) -> None:
         self._queue += spent.step.queue_seconds
@@ -70,10 +74,15 @@ class Tally:
             draft_tokens_proposed=self._draft_tokens,
             draft_tokens_unconverted=self._unconverted,
             candidates_proposed=self._proposed,
-            candidates_examined=self._examined,
-            candidates_accepted=self._accepted,
+            candidates_examined=sum(self._examined),
+            candidates_accepted=sum(self._accepted),
             draft_tokens_rolled_back=self._rolled_back,
             accepted_lengths=tuple(self._lengths),
+            mean_accepted_length=sum(self._accepted) / max(1, sum(self._lengths)),
+            examined_by_position=tuple(self._examined),
+            accepted_by_position=tuple(self._accepted),
+            rollbacks=self._rollbacks,
+            draft_tokens_not_representable=self._not_representable,
         )
 
     def times(self) -> TimeFigures:
@@ -87,3 +96,9 @@ class Tally:
             queue_seconds=self._queue,
             network_seconds=self._network,
         )
+
+
+def _count_up(counts: list[int], places: Iterable[int]) -> None:
+    for place in places:
+        counts.extend([0] * (place + 1 - len(counts)))
+        counts[place] += 1

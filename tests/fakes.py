@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from uag_common.model import ModelDescription, Rollback, TokenizerFile, TokenRoles
+from uag_common.decoding import Choice, Decoding, NoisePosition, TokenLogprob
+from uag_common.model import Logits, ModelDescription, Rollback, TokenizerFile, TokenRoles
 
 VOCABULARY = 50
 EOS = 0
 CONTEXT_LENGTH = 40
+BYTES_PER_TOKEN = 100
 
 NextToken = Callable[[Sequence[int]], int]
 
@@ -20,21 +22,28 @@ def count_up(context: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class FakeRows:
-    ids: tuple[int, ...]
+class FakeLogits:
+    """Nothing but their number: a `FakeChooser` looks at the context."""
 
-    def logprob(self, row: int) -> float:
-        return -0.1 * (row + 1)
+    rows: int
 
 
 @dataclass(slots=True)
 class FakeSequence:
-    """Knows, as a real one, which tokens are cached; `fed` has each forward's tokens."""
+    """Knows, as a real one, which tokens are cached; `fed` has each forward's tokens, and `made`
+    every sequence of the model."""
 
-    next_token: NextToken
+    made: list[FakeSequence]
     ids: list[int] = field(default_factory=list)
     cached: int = 0
     fed: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.made.append(self)
+
+    @property
+    def cache_bytes(self) -> int:
+        return self.cached * BYTES_PER_TOKEN
 
     def truncate(self, length: int) -> None:
         del self.ids[length:]
@@ -43,22 +52,49 @@ class FakeSequence:
     def extend(self, ids: Sequence[int]) -> None:
         self.ids.extend(ids)
 
-    def choose(self, rows: int) -> FakeRows:
+    def forward(self, rows: int) -> FakeLogits:
+        if not 1 <= rows <= len(self.ids):
+            raise ValueError(f"{rows} rows asked of a context of {len(self.ids)} tokens")
         self.cached = min(self.cached, len(self.ids) - rows)
         self.fed.append(tuple(self.ids[self.cached :]))
         self.cached = len(self.ids)
-        ends = range(len(self.ids) - rows + 1, len(self.ids) + 1)
-        return FakeRows(tuple(self.next_token(self.ids[:end]) for end in ends))
+        return FakeLogits(rows)
+
+    def fork(self, length: int) -> FakeSequence:
+        return FakeSequence(self.made, self.ids[:length], min(self.cached, length))
+
+
+@dataclass(slots=True)
+class FakeChooser:
+    """`answer` has the tokens that it was told of, `position` where it was moved last."""
+
+    next_token: NextToken
+    decoding: Decoding
+    answer_start: int
+    answer: list[int] = field(default_factory=list)
+    position: NoisePosition = field(default_factory=NoisePosition)
+
+    def choose(self, logits: Logits, row: int, ids: Sequence[int], length: int) -> Choice:
+        if not 0 <= row < logits.rows:
+            raise IndexError(f"row {row} of {logits.rows}")
+        return _choice(self.next_token(ids[:length]), row, self.decoding.top_logprobs)
+
+    def advance(self, token_id: int) -> None:
+        self.answer.append(token_id)
+
+    def move(self, position: NoisePosition) -> None:
+        self.position = position
 
 
 class FakeModel:
-    """Gives the last sequence that it made away, for a test to look into."""
+    """Gives the last sequence and chooser that it made away, for a test to look into."""
 
     tokenizer_files: tuple[TokenizerFile, ...] = ()
 
     def __init__(self, next_token: NextToken = count_up) -> None:
         self._next_token = next_token
-        self.sequence = FakeSequence(next_token)
+        self.sequences: list[FakeSequence] = []
+        self.choosers: list[FakeChooser] = []
         self.description = ModelDescription(
             model_id="fake",
             revision="",
@@ -74,6 +110,30 @@ class FakeModel:
             roles=TokenRoles((EOS,)),
         )
 
+    @property
+    def sequence(self) -> FakeSequence:
+        return self.sequences[-1]
+
+    @property
+    def chooser(self) -> FakeChooser:
+        return self.choosers[-1]
+
     def new_sequence(self) -> FakeSequence:
-        self.sequence = FakeSequence(self._next_token)
-        return self.sequence
+        return FakeSequence(self.sequences)
+
+    def new_chooser(self, decoding: Decoding, answer_start: int) -> FakeChooser:
+        self.choosers.append(FakeChooser(self._next_token, decoding, answer_start))
+        return self.choosers[-1]
+
+    def prompt_logprobs(self, logits: Logits, ids: Sequence[int], top: int) -> Sequence[Choice]:
+        if len(ids) > logits.rows:
+            raise ValueError(f"{len(ids)} ids for {logits.rows} rows")
+        return [_choice(token_id, row, top) for row, token_id in enumerate(ids)]
+
+
+def _choice(token_id: int, row: int, top: int | None) -> Choice:
+    """Log-probabilities fall with the row: -0.1, -0.2, and so on."""
+    if top is None:
+        return Choice(token_id)
+    logprob = -0.1 * (row + 1)
+    return Choice(token_id, logprob, (TokenLogprob(token_id, logprob),)[:top])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from orchestrator.cli.services import shared_threads
 from orchestrator.cli.supervisor import Child, ServiceSpec, Supervisor
+from uag.model.v1 import model_pb2, model_pb2_grpc
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 
@@ -35,6 +36,34 @@ class Answer:
     @property
     def ids(self) -> list[int]:
         return [token.id for token in self.tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """All answers of a request as a client saw them, in the order of their indices."""
+
+    started: pb.Started
+    tokens: tuple[tuple[pb.Token, ...], ...]
+    texts: tuple[str, ...]
+    finished: tuple[pb.Finished, ...]
+
+    @classmethod
+    def of(cls, events: Sequence[pb.GenerateResponse]) -> Answers:
+        first, *rest = events
+        deltas = [event.delta for event in rest if event.HasField("delta")]
+        finished = [event.finished for event in rest if event.HasField("finished")]
+        finished.sort(key=lambda end: end.choice)
+        by_choice = [[d for d in deltas if d.choice == end.choice] for end in finished]
+        return cls(
+            started=first.started,
+            tokens=tuple(tuple(t for d in ds for t in d.tokens) for ds in by_choice),
+            texts=tuple("".join(d.text for d in ds) for ds in by_choice),
+            finished=tuple(finished),
+        )
+
+    @property
+    def ids(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(token.id for token in tokens) for tokens in self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +89,11 @@ class RunningServices:
             deltas=deltas,
         )
 
+    def answers(self, request: pb.GenerateRequest, timeout: float = 300) -> Answers:
+        with grpc.insecure_channel(self.orchestrator) as channel:
+            stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
+            return Answers.of(list(stub.Generate(request, timeout=timeout)))
+
     def wait_for_draft(self, serving: bool = True) -> None:
         """Until the orchestrator has (or has lost) its draft."""
         wait_for_health(self.orchestrator, DRAFT_HEALTH, serving)
@@ -79,6 +113,14 @@ def wait_for_health(address: str, service: str, serving: bool, seconds: float = 
                 pass
             time.sleep(0.05)
     raise TimeoutError(f"{service} at {address} did not become {serving} within {seconds} s")
+
+
+def model_load(address: str) -> model_pb2.GetLoadResponse:
+    """What a draft or verify service holds now, by its own count."""
+    with grpc.insecure_channel(address) as channel:
+        stub = model_pb2_grpc.ModelServiceStub(channel)
+        load: model_pb2.GetLoadResponse = stub.GetLoad(model_pb2.GetLoadRequest(), timeout=10)
+        return load
 
 
 def free_address() -> str:
@@ -124,3 +166,13 @@ def running_services(
         if draft is not None or draft_address is not None:
             services.wait_for_draft()
         yield services
+
+
+@contextmanager
+def running_draft(model: Path | str, address: str) -> Iterator[None]:
+    """A draft service alone, with the settings that `running_services` gives to one."""
+    settings = {"model": str(model), **shared_threads()}
+    spec = ServiceSpec("draft_service", "UAG_DRAFT_", address, settings)
+    with Supervisor(sys.stderr) as supervisor:
+        supervisor.wait_serving(supervisor.start(spec))
+        yield

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SERVICES = ("draft_service", "verify_service", "orchestrator")
-GRPC = {"grpc", "grpc_health", "grpc_reflection", "google", "uag"}
+GRPC = {"grpc", "grpc_health", "grpc_reflection", "grpc_status", "google", "uag"}
 TORCH = {"torch", "transformers", "accelerate", "safetensors", "gguf"}
 GRPC_FILES = {
     "uag_common/rpc/",
@@ -20,12 +20,19 @@ GRPC_FILES = {
     "draft_service/__main__.py",
     "verify_service/servicer.py",
     "verify_service/__main__.py",
+    "orchestrator/messages.py",
     "orchestrator/servicer.py",
     "orchestrator/__main__.py",
     "orchestrator/draft_client.py",
     "orchestrator/verify_client.py",
     "orchestrator/peer.py",
     "orchestrator/cli/",
+    "orchestrator/client/async_client.py",
+    "orchestrator/client/client.py",
+    "orchestrator/client/connection.py",
+    "orchestrator/client/request.py",
+    "orchestrator/client/response.py",
+    "orchestrator/client/status.py",
 }
 COMPOSITION = ("draft_service/__main__.py", "verify_service/__main__.py")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,20 @@ import grpc
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.side import Side
 from uag.model.v1 import model_pb2_grpc
+from uag_common.admission import Admission
+from uag_common.decoding import Choice, Decoding
 from uag_common.engine.load import TOKENIZER_FILES
 from uag_common.model import (
+    Logits,
     ModelDescription,
     Rollback,
+    TokenChooser,
     TokenizerFile,
     TokenSequence,
     tokenizer_sha256,
 )
 from uag_common.models.roles import read_roles
+from uag_common.prefix_cache import PrefixCache
 from uag_common.rpc.model_service import LoadedModel, ModelServicer, ModelSlot
 from uag_common.rpc.server import RpcServer
 from uag_common.worker import Worker
@@ -60,6 +65,12 @@ class TokenizerOnly:
     def new_sequence(self) -> TokenSequence:
         raise NotImplementedError("a scripted draft runs no model")
 
+    def new_chooser(self, decoding: Decoding, answer_start: int) -> TokenChooser:
+        raise NotImplementedError("a scripted draft runs no model")
+
+    def prompt_logprobs(self, logits: Logits, ids: Sequence[int], top: int) -> Sequence[Choice]:
+        raise NotImplementedError("a scripted draft runs no model")
+
     @property
     def vocabulary(self) -> Vocabulary:
         return Side.build(self.description, self.tokenizer_files).vocabulary
@@ -76,7 +87,7 @@ def threaded_server(
 
     async def serve() -> tuple[RpcServer, int]:
         server, slot = RpcServer((name,)), ModelSlot()
-        slot.fill(LoadedModel(model, Worker("unused")))
+        slot.fill(LoadedModel(model, Worker("unused"), Admission(256, 300.0), PrefixCache(0)))
         model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
         add_service(server.grpc)
         port = await server.start("127.0.0.1:0", "listen")

@@ -10,7 +10,11 @@ Status = Literal[
     "NOT_FOUND",
     "FAILED_PRECONDITION",
     "RESOURCE_EXHAUSTED",
+    "DEADLINE_EXCEEDED",
+    "CANCELLED",
     "UNAVAILABLE",
+    "UNAUTHENTICATED",
+    "UNIMPLEMENTED",
     "INTERNAL",
 ]
 
@@ -51,9 +55,21 @@ class ModelNotFoundError(UagError):
 
 
 class OverloadedError(UagError):
-    """A service has no room for the request now."""
+    """A service has no room for the request now; `retry_seconds`, where it is known: how long to
+    wait before the next try."""
 
     status = "RESOURCE_EXHAUSTED"
+
+    def __init__(self, problem: str, retry_seconds: float | None = None) -> None:
+        super().__init__(problem)
+        self.retry_seconds = retry_seconds
+
+
+class DeadlineExceededError(UagError):
+    """What a call had to do by some time was not done: a session without a command, a message that
+    did not come to its end."""
+
+    status = "DEADLINE_EXCEEDED"
 
 
 class PeerUnavailableError(UagError):
@@ -63,7 +79,16 @@ class PeerUnavailableError(UagError):
 
 
 class PeerRefusedError(UagError):
-    """A service refused a command for a reason that lies neither with the client nor the wire."""
+    """A service refused a command for a reason that lies neither with the client nor the wire.
+    `refusal`: what it found wrong with which field of the command, if it told."""
+
+    def __init__(self, problem: str, refusal: InvalidRequestError | None = None) -> None:
+        super().__init__(problem)
+        self.refusal = refusal
+
+
+class InternalError(UagError):
+    """A failure of our own that a caller can do nothing about."""
 
 
 class StartError(UagError):

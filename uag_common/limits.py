@@ -12,6 +12,9 @@ MAX_DRAFT_TOKENS = 64
 MAX_CANDIDATES = 64
 """Most candidates of one verification."""
 
+MAX_TOP_LOGPROBS = 20
+"""Most tokens at one place whose log-probabilities are told beside that of the chosen one."""
+
 
 def check_ids(field: str, ids: Sequence[int], vocabulary_size: int) -> None:
     """Raises InvalidRequestError if an id is outside the model's vocabulary."""

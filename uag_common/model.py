@@ -12,6 +12,8 @@ from enum import Enum
 from hashlib import sha256
 from typing import Protocol
 
+from uag_common.decoding import Choice, Decoding, NoisePosition
+
 
 class Rollback(Enum):
     """How a session's cache goes back to an earlier length."""
@@ -55,15 +57,12 @@ class ModelDescription:
     roles: TokenRoles
 
 
-class ChosenRows(Protocol):
-    """What the model chose after each of the last fed tokens."""
+class Logits(Protocol):
+    """The logits after each of the last fed tokens, in order."""
 
     @property
-    def ids(self) -> tuple[int, ...]:
-        """One id for each row asked for, in order."""
-
-    def logprob(self, row: int) -> float:
-        """Natural logarithm of the probability of `ids[row]`."""
+    def rows(self) -> int:
+        """How many there are."""
 
 
 class TokenSequence(Protocol):
@@ -73,15 +72,38 @@ class TokenSequence(Protocol):
     def ids(self) -> Sequence[int]:
         """The context: every token, cached or not. Not to be changed by the caller."""
 
+    @property
+    def cache_bytes(self) -> int:
+        """What the cache takes in memory."""
+
     def truncate(self, length: int) -> None:
         """Roll the context back to its first `length` tokens."""
 
     def extend(self, ids: Sequence[int]) -> None:
         """Append ids; nothing is computed yet."""
 
-    def choose(self, rows: int) -> ChosenRows:
+    def forward(self, rows: int) -> Logits:
         """One forward over all tokens that are not cached yet, and over the last `rows` in any
-        case: a choice after each of those. ValueError if the context has fewer, or if 0."""
+        case: the logits after each of those. ValueError if the context has fewer, or if 0."""
+
+    def fork(self, length: int) -> TokenSequence:
+        """A sequence of its own with the first `length` tokens, those of them that are cached
+        cached in it too. Later changes of one do not show in the other."""
+
+
+class TokenChooser(Protocol):
+    """Chooses the tokens of one answer. The one place where a token is chosen, in the target and in
+    the draft. It knows where in the answer the next token stands: `advance` after each."""
+
+    def choose(self, logits: Logits, row: int, ids: Sequence[int], length: int) -> Choice:
+        """The token after the first `length` of `ids`, whose logits are that row of `logits`."""
+
+    def advance(self, token_id: int) -> None:
+        """This is the next token of the answer."""
+
+    def move(self, position: NoisePosition) -> None:
+        """The next token stands there. For a chooser without a constraint: that one cannot be
+        moved."""
 
 
 class Model(Protocol):
@@ -95,6 +117,15 @@ class Model(Protocol):
 
     def new_sequence(self) -> TokenSequence:
         """An empty context with an empty cache."""
+
+    def new_chooser(self, decoding: Decoding, answer_start: int) -> TokenChooser:
+        """A chooser for an answer that begins at index `answer_start` of its context. Raises
+        InvalidRequestError for a constraint that cannot be compiled. May be called from any
+        thread."""
+
+    def prompt_logprobs(self, logits: Logits, ids: Sequence[int], top: int) -> Sequence[Choice]:
+        """Of unprocessed logits, the log-probability of `ids[i]` in row i, and the `top` most
+        probable tokens there."""
 
 
 def tokenizer_sha256(files: Sequence[TokenizerFile]) -> str:

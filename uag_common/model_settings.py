@@ -31,6 +31,25 @@ class ModelServiceSettings(ServiceSettings):
         minimum=0,
         maximum=1024,
     )
+    max_sessions: int = setting(
+        "most sessions that may be open at a time; one more is refused",
+        default=256,
+        minimum=1,
+        maximum=65536,
+    )
+    idle_seconds: float = setting(
+        "a session that gets no command for so many seconds is ended",
+        default=300.0,
+        minimum=1,
+        maximum=86400,
+    )
+    prefix_cache_mb: int = setting(
+        "megabytes of caches that are kept of ended sessions, for later ones that begin with the "
+        "same text; 0: none",
+        default=512,
+        minimum=0,
+        maximum=1_000_000,
+    )
     trust_remote_code: bool = setting(
         "true runs Python code that comes with the model; only for models you trust",
         default=False,

@@ -1,18 +1,25 @@
 """The one thread that runs a model, so that the event loop never waits for a forward pass.
 
-Knows nothing of models: it runs plain functions, one at a time, in the order they come.
+Knows nothing of models: it runs plain functions, one at a time, the most urgent first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import logging
+import math
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +43,38 @@ class Timed(Generic[T]):
     time: StepTime
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Waiting:
+    """Lower goes first; of equals the one that came first."""
+
+    due: float
+    number: int
+    step: Callable[[], Any] = field(compare=False)
+    future: Future[Any] = field(compare=False)
+
+
 class Worker:
-    """Steps of all sessions queue here. A step whose caller went away before it began is dropped;
-    one that runs is finished, since a forward pass cannot be stopped."""
+    """Steps of all sessions queue here, a step with priority p as if it had come p seconds earlier:
+    waiting makes up for a lower priority, so none waits for ever. A step whose caller went away
+    before it began is dropped; one that runs is finished, since a forward pass cannot be stopped.
+    """
 
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._waiting: list[_Waiting] = []
+        self._running = False
+        self._closed = False
 
-    async def run(self, step: Callable[[], T]) -> Timed[T]:
+    @property
+    def pending(self) -> int:
+        """Steps that wait or run."""
+        with self._lock:
+            return len(self._waiting) + self._running
+
+    async def run(self, step: Callable[[], T], priority: float = 0.0) -> Timed[T]:
+        """Runs `step` and gives what it gave, or raises what it raised."""
         queued = time.perf_counter()
 
         def timed() -> Timed[T]:
@@ -51,7 +82,66 @@ class Worker:
             value = step()
             return Timed(value, StepTime(began - queued, time.perf_counter() - began))
 
-        return await asyncio.get_running_loop().run_in_executor(self._executor, timed)
+        future: Future[Timed[T]] = Future()
+        waiting = _Waiting(queued - priority, next(self._numbers), timed, future)
+        self._submit(waiting)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            self._forget(waiting)
+
+    def post(self, step: Callable[[], None]) -> None:
+        """Runs `step` before all that waits, and nobody waits for it: for what frees memory. It
+        must be short. Nothing is run once the worker is closed."""
+        future: Future[None] = Future()
+        future.add_done_callback(_log_failure)
+        self._submit(_Waiting(-math.inf, next(self._numbers), step, future))
+
+    def _submit(self, waiting: _Waiting) -> None:
+        with self._lock:
+            if self._closed:
+                waiting.future.cancel()
+                return
+            heapq.heappush(self._waiting, waiting)
+            self._executor.submit(self._run_first)
+
+    def _run_first(self) -> None:
+        """Once for each submitted step, so that each that was not dropped has its turn."""
+        with self._lock:
+            if not self._waiting:
+                return
+            first = heapq.heappop(self._waiting)
+            if not first.future.set_running_or_notify_cancel():
+                return
+            self._running = True
+        try:
+            value = first.step()
+        except BaseException as error:
+            self._running = False
+            first.future.set_exception(error)
+            # The error knows this frame, and would live on in it.
+            del first
+        else:
+            self._running = False
+            first.future.set_result(value)
+
+    def _forget(self, waiting: _Waiting) -> None:
+        """If its caller is gone, a step must not hold its prompt until its turn comes."""
+        with self._lock:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                heapq.heapify(self._waiting)
 
     def close(self) -> None:
+        """Drops what waits; what runs is finished, and not waited for."""
+        with self._lock:
+            self._closed = True
+            dropped = tuple(self._waiting)
         self._executor.shutdown(wait=False, cancel_futures=True)
+        for waiting in dropped:
+            waiting.future.cancel()
+
+
+def _log_failure(posted: Future[None]) -> None:
+    if not posted.cancelled() and (error := posted.exception()) is not None:
+        log.error("unexpected failure in a step that nobody waits for", exc_info=error)

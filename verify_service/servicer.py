@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 from uag.verify.v1 import verify_pb2 as pb
 from uag.verify.v1 import verify_pb2_grpc
+from uag_common.decoding import Decoding
 from uag_common.errors import InvalidRequestError
+from uag_common.rpc.decoding_messages import (
+    decode_constraint,
+    decode_prefix,
+    decode_sampling,
+    encode_choice,
+)
 from uag_common.rpc.errors import Context
 from uag_common.rpc.model_messages import decode_version, encode_time
-from uag_common.rpc.model_service import ModelSlot
-from uag_common.worker import Worker
-from verify_service.session import ChosenToken, VerifySession
+from uag_common.rpc.model_service import LoadedModel, ModelSlot
+from verify_service.open_command import OpenCommand
+from verify_service.session import VerifySession
 
 VERIFY_SERVICE = pb.DESCRIPTOR.services_by_name["VerifyService"].full_name
 
@@ -28,36 +36,72 @@ class VerifyServicer(verify_pb2_grpc.VerifyServiceServicer):
         context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
-        session = VerifySession(loaded.model)
-        async for request in request_iterator:
-            match request.WhichOneof("command"):
-                case "open":
-                    loaded.check_tokenizer(request.open.tokenizer_sha256)
-                    yield await _open(session, loaded.worker, request.open)
-                case "verify":
-                    yield await _verify(session, loaded.worker, request.verify)
-                case _:
-                    raise InvalidRequestError("command", "must be `open` or `verify`")
+        async with loaded.admission.session() as idle:
+            with closing(VerifySession(loaded.model, loaded.worker, loaded.prefixes)) as session:
+                async for request in request_iterator:
+                    with idle.working():
+                        answer = await _answer(loaded, session, request)
+                    yield answer
 
 
-async def _open(session: VerifySession, worker: Worker, message: pb.Open) -> pb.SessionResponse:
-    session.check_open(message.prompt_ids)
-    first = await worker.run(lambda: session.open(message.prompt_ids))
-    opened = pb.Opened(first=_encode(first.value), time=encode_time(first.time))
-    return pb.SessionResponse(opened=opened)
+async def _answer(
+    loaded: LoadedModel, session: VerifySession, request: pb.SessionRequest
+) -> pb.SessionResponse:
+    match request.WhichOneof("command"):
+        case "open":
+            loaded.check_tokenizer(request.open.tokenizer_sha256)
+            return pb.SessionResponse(opened=await _open(session, request.open))
+        case "verify":
+            return pb.SessionResponse(verified=await _verify(session, request.verify))
+        case _:
+            raise InvalidRequestError("command", "must be `open` or `verify`")
 
 
-async def _verify(session: VerifySession, worker: Worker, message: pb.Verify) -> pb.SessionResponse:
-    session.check_verify(decode_version(message.committed), message.candidate_ids)
-    done = await worker.run(lambda: session.verify(message.candidate_ids))
-    verified = pb.Verified(
-        round=message.round,
-        accepted=done.value.accepted,
-        next=_encode(done.value.next),
+async def _open(session: VerifySession, message: pb.Open) -> pb.Opened:
+    done = await session.open(_decode(message))
+    return pb.Opened(
+        first=encode_choice(done.value.first),
         time=encode_time(done.time),
+        cached_tokens=done.value.cached_tokens,
+        prompt=(encode_choice(choice) for choice in done.value.prompt),
     )
-    return pb.SessionResponse(verified=verified)
 
 
-def _encode(token: ChosenToken) -> pb.ChosenToken:
-    return pb.ChosenToken(id=token.id, logprob=token.logprob)
+async def _verify(session: VerifySession, message: pb.Verify) -> pb.Verified:
+    committed = decode_version(message.committed)
+    done = await session.verify(committed, tuple(message.candidate_ids))
+    accepted = done.value.accepted
+    return pb.Verified(
+        round=message.round,
+        accepted=len(accepted),
+        next=encode_choice(done.value.next),
+        time=encode_time(done.time),
+        # The caller knows their ids: only log-probabilities are news.
+        accepted_tokens=(
+            encode_choice(choice) for choice in accepted if choice.logprob is not None
+        ),
+    )
+
+
+def _decode(message: pb.Open) -> OpenCommand:
+    given = {field.name for field, _ in message.ListFields()}
+    decoding = Decoding(
+        sampling=decode_sampling(message.sampling),
+        min_new_tokens=message.min_new_tokens,
+        end_ids=tuple(message.end_ids),
+        constraint=(
+            decode_constraint(message.constraint, "open.constraint")
+            if "constraint" in given
+            else None
+        ),
+        top_logprobs=message.top_logprobs if "top_logprobs" in given else None,
+    )
+    prompt_ids = tuple(message.prompt_ids)
+    return OpenCommand(
+        prompt_ids=prompt_ids,
+        answer_start=message.answer_start if "answer_start" in given else len(prompt_ids),
+        decoding=decoding,
+        prompt_top_logprobs=message.prompt_top_logprobs if "prompt_top_logprobs" in given else None,
+        prefix=decode_prefix(message.prefix),
+        priority=message.priority,
+    )

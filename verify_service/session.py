@@ -1,82 +1,52 @@
-"""One target session: the committed context and what is verified against it. No grpc, no torch."""
+"""One verify session: what of its commands may run, and where. No grpc, no torch."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from uag_common.context import ContextVersion
 from uag_common.errors import InvalidRequestError
-from uag_common.limits import MAX_CANDIDATES, check_context, check_ids
 from uag_common.model import Model
-from verify_service.acceptance import count_accepted
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenToken:
-    """A token of the target's own, and the natural logarithm of its probability."""
-
-    id: int
-    logprob: float
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """The first `accepted` candidates are committed, then `next`."""
-
-    accepted: int
-    next: ChosenToken
+from uag_common.prefix_cache import PrefixCache
+from uag_common.worker import Timed, Worker
+from verify_service.open_command import OpenCommand
+from verify_service.verifier import Opening, Verification, Verifier
 
 
 class VerifySession:
-    """All methods run on the model's worker thread, but `check_...`, which cost nothing.
+    """Lives as long as its stream; to be closed in any case."""
 
-    The context is the prompt and all committed tokens; the last one is not in the cache yet, so
-    that it is run once only: together with the next candidates.
-    """
+    def __init__(self, model: Model, worker: Worker, prefixes: PrefixCache) -> None:
+        self._model = model
+        self._worker = worker
+        self._prefixes = prefixes
+        self._verifier: Verifier | None = None
+        self._priority = 0
 
-    def __init__(self, model: Model) -> None:
-        self._limits = model.description
-        self._sequence = model.new_sequence()
-
-    def check_open(self, prompt_ids: Sequence[int]) -> None:
+    async def open(self, command: OpenCommand) -> Timed[Opening]:
         """Raises InvalidRequestError or PromptTooLongError before any model runs."""
-        if self._sequence.ids:
+        if self._verifier is not None:
             raise InvalidRequestError("open", "the session is open already")
-        if not prompt_ids:
-            raise InvalidRequestError("open.prompt_ids", "must not be empty")
-        check_ids("open.prompt_ids", prompt_ids, self._limits.vocabulary_size)
-        check_context(len(prompt_ids) + 1, self._limits.context_length)
+        command.check(self._model.description)
+        # To compile a constraint takes long, and no model: neither loop nor worker waits for it.
+        chooser = await asyncio.to_thread(command.new_chooser, self._model)
+        self._priority = command.priority
+        self._verifier = Verifier(self._model, self._prefixes, command, chooser)
+        return await self._worker.run(self._verifier.open, self._priority)
 
-    def open(self, prompt_ids: Sequence[int]) -> ChosenToken:
-        """Runs the prompt and commits the first token."""
-        self._sequence.extend(prompt_ids)
-        return self._choose_and_commit(())[1]
-
-    def check_verify(self, committed: ContextVersion, candidates: Sequence[int]) -> None:
-        """Raises InvalidRequestError, PromptTooLongError or StaleContextError."""
-        context = self._sequence.ids
-        if not context:
+    async def verify(
+        self, committed: ContextVersion, candidates: Sequence[int]
+    ) -> Timed[Verification]:
+        """Raises InvalidRequestError, PromptTooLongError or StaleContextError before any model
+        runs."""
+        verifier = self._verifier
+        if verifier is None:
             raise InvalidRequestError("verify", "the session must be opened first")
-        if len(candidates) > MAX_CANDIDATES:
-            raise InvalidRequestError(
-                "verify.candidate_ids", f"at most {MAX_CANDIDATES} are allowed"
-            )
-        check_ids("verify.candidate_ids", candidates, self._limits.vocabulary_size)
-        committed.check_whole(context)
-        check_context(len(context) + len(candidates) + 1, self._limits.context_length)
+        verifier.check_verify(committed, candidates)
+        return await self._worker.run(lambda: verifier.verify(candidates), self._priority)
 
-    def verify(self, candidates: Sequence[int]) -> Verification:
-        """One forward over the last committed token and the candidates."""
-        accepted, chosen = self._choose_and_commit(candidates)
-        return Verification(accepted, chosen)
-
-    def _choose_and_commit(self, candidates: Sequence[int]) -> tuple[int, ChosenToken]:
-        committed = len(self._sequence.ids)
-        self._sequence.extend(candidates)
-        rows = self._sequence.choose(len(candidates) + 1)
-        accepted = count_accepted(candidates, rows.ids)
-        chosen = ChosenToken(rows.ids[accepted], rows.logprob(accepted))
-        self._sequence.truncate(committed + accepted)
-        self._sequence.extend((chosen.id,))
-        return accepted, chosen
+    def close(self) -> None:
+        """Ends the session on the model's thread, after the step that runs there; does not wait."""
+        if self._verifier is not None:
+            self._worker.post(self._verifier.end)

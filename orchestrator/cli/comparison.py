@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.cli.figures import tokens_per_round, tokens_per_second
-from orchestrator.events import Finished
+from orchestrator.client import Finished
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from argparse import ArgumentParser, Namespace
 from orchestrator.cli.command import Command
 from orchestrator.cli.demo_steps import DemoSteps
 from orchestrator.cli.exit_codes import ExitCode
-from orchestrator.cli.prompts import as_chat
 from orchestrator.cli.services import (
     DEFAULT_PAIR,
     Pair,
@@ -19,8 +18,9 @@ from orchestrator.cli.services import (
     choose_services,
 )
 from orchestrator.cli.supervisor import Supervisor
-from orchestrator.request import AnswerRequest
+from orchestrator.client import Options, chat
 from uag_common.errors import InvalidRequestError
+from uag_common.limits import MAX_DRAFT_TOKENS
 
 PROMPT = "What is photosynthesis, and why does it matter?"
 DESCRIPTION = """\
@@ -57,12 +57,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(flags: Namespace) -> ExitCode:
     """Raises UagError or KeyboardInterrupt; all services have ended by then."""
-    if not flags.prompt:
-        raise InvalidRequestError("the prompt", "is empty")
+    _check(flags)
     pair = choose_pair(flags, _default_pair(reverse=flags.reverse))
     services = choose_services(flags, pair)
-    request = AnswerRequest(as_chat(flags.prompt, None), flags.max_new_tokens, flags.draft_tokens)
-    request.check()
+    prompt = chat(flags.prompt)
+    options = Options(max_new_tokens=flags.max_new_tokens, draft_tokens=flags.draft_tokens)
     steps = DemoSteps(pair, services)
     steps.look()
     folders = steps.fetch()
@@ -70,11 +69,25 @@ def run(flags: Namespace) -> ExitCode:
         children = steps.start(supervisor)
         steps.compare_vocabularies(*folders)
         steps.wait(supervisor, children)
-        drafted = steps.answer(request, flags.prompt)
-        alone = steps.answer_alone(request)
+        drafted = steps.answer(prompt, options)
+        alone = steps.answer_alone(prompt, options)
     steps.compare(drafted, alone)
     steps.tell_what_next()
     return ExitCode.OK
+
+
+def _check(flags: Namespace) -> None:
+    """The server would say the same, but only after minutes of fetching and loading. Raises
+    InvalidRequestError."""
+    if not flags.prompt:
+        raise InvalidRequestError("the prompt", "is empty")
+    if flags.max_new_tokens < 1:
+        raise InvalidRequestError("max_new_tokens", f"is {flags.max_new_tokens}, must be above 0")
+    if flags.draft_tokens is not None and not 0 <= flags.draft_tokens <= MAX_DRAFT_TOKENS:
+        raise InvalidRequestError(
+            "speculation.draft_tokens",
+            f"is {flags.draft_tokens}, must be from 0 (never draft) to {MAX_DRAFT_TOKENS}",
+        )
 
 
 def _default_pair(*, reverse: bool) -> Pair:

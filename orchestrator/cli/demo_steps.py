@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator.cli import comparison, demo_text, figures, needs
 from orchestrator.cli.answer_printer import LEGEND, AnswerPrinter
-from orchestrator.cli.client import CallFailedError, OrchestratorClient
 from orchestrator.cli.comparison import Answer
 from orchestrator.cli.pair_check import NamedFolder, Verdict, check_pair
 from orchestrator.cli.pair_text import pair_lines
 from orchestrator.cli.services import Pair, Services, start, wait_until_ready
 from orchestrator.cli.supervisor import Child, Supervisor
 from orchestrator.cli.terminal import Screen
-from orchestrator.events import Delta, Finished
-from orchestrator.request import AnswerRequest
+from orchestrator.client import Client, Message, Options
 from uag_common.errors import UagError
 from uag_common.models.progress import TerminalProgress
 from uag_common.models.source import resolve
@@ -89,14 +87,14 @@ class DemoSteps:
                 f"  {ready.spec.module} serves on {ready.spec.address} after {ready.seconds:.1f} s"
             )
 
-    def answer(self, request: AnswerRequest, prompt: str) -> Answer:
+    def answer(self, prompt: Sequence[Message], options: Options) -> Answer:
         """Streams the answer, then its figures. Raises UagError."""
-        self._say(5, "The answer", [f"> {prompt}"])
+        self._say(5, "The answer", [f"> {prompt[-1].content}"])
         if self._out.coloured:
             self._guide.line(f"  {LEGEND}")
         printer = AnswerPrinter(self._out)
         try:
-            answer = self._ask(request, printer)
+            answer = self._ask(prompt, options, printer)
         finally:
             printer.end()
         self._say(6, "Figures")
@@ -104,28 +102,25 @@ class DemoSteps:
             self._out.line(line)
         return answer
 
-    def answer_alone(self, request: AnswerRequest) -> Answer:
+    def answer_alone(self, prompt: Sequence[Message], options: Options) -> Answer:
         """The same without drafts, not shown. Raises UagError."""
         self._say(7, "The target alone, on the same prompt and the same services")
-        answer = self._ask(replace(request, draft_tokens=0), None)
+        answer = self._ask(prompt, {**options, "draft_tokens": 0}, None)
         self._out.line(figures.summary(answer.finished))
         return answer
 
-    def _ask(self, request: AnswerRequest, printer: AnswerPrinter | None) -> Answer:
-        ids: list[int] = []
+    def _ask(
+        self, prompt: Sequence[Message], options: Options, printer: AnswerPrinter | None
+    ) -> Answer:
+        address = self._services.orchestrator.reached_at
         with (
-            OrchestratorClient(self._services.orchestrator.reached_at) as client,
-            closing(client.answer(request, ANSWER_SECONDS)) as events,
+            Client(address, timeout=ANSWER_SECONDS) as client,
+            client.generate(prompt, **options) as stream,
         ):
-            for event in events:
-                match event:
-                    case Delta():
-                        ids.extend(token.id for token in event.tokens)
-                        if printer is not None:
-                            printer.show(event)
-                    case Finished():
-                        return Answer(tuple(ids), event)
-        raise CallFailedError("the answer ended without its figures")
+            for delta in stream:
+                if printer is not None:
+                    printer.show(delta)
+            return Answer(tuple(token.id for token in stream.tokens()), stream.finished())
 
     def compare(self, drafted: Answer, alone: Answer) -> None:
         """Raises IdsDifferError if they differ although they must not."""

@@ -12,7 +12,7 @@ from orchestrator.cli.examples import call_examples
 from orchestrator.cli.needs import Needs, Supply, gigabytes
 from orchestrator.cli.services import DEFAULT_PAIR, ORCHESTRATOR_ADDRESS, Pair
 from orchestrator.cli.table import columns
-from orchestrator.events import Finished
+from orchestrator.client import Finished
 from uag_common.models import catalogue
 
 

@@ -1,14 +1,45 @@
-"""The figures of an answer as text. Pure: events in, lines out; knows no stream and no colour."""
+"""The figures of an answer as text. Pure: values in, lines out; knows no stream and no colour."""
 
 from __future__ import annotations
 
-from orchestrator.events import Finished, FinishReason, TimeFigures
+from math import inf
+
+from orchestrator.client import Answer, Finished, FinishReason, Started, TimeFigures
 
 _ENDS = {
     FinishReason.EOS: "ended by the target",
     FinishReason.MAX_TOKENS: "ended by the limit of tokens",
     FinishReason.CONTEXT_LIMIT: "ended by the target's context",
+    FinishReason.STOP_SEQUENCE: "ended by a stop sequence",
+    FinishReason.STOP_TOKEN: "ended by a stop token",
+    FinishReason.TIME_LIMIT: "ended by the time limit",
+    FinishReason.CANCELLED: "ended by the server, which had to stop",
+    FinishReason.UNKNOWN: "ended for a reason that only a newer client knows",
 }
+
+
+def answer_lines(answer: Answer) -> list[str]:
+    """The summary of each answer, what became of its draft, and how the request is found again."""
+    finished = [choice.finished for choice in answer.choices]
+    names = identity(answer.started)
+    if len(finished) == 1:
+        lines = [", ".join(part for part in (summary(finished[0]), names) if part)]
+    else:
+        told = (f"answer {index}: {summary(end)}" for index, end in enumerate(finished, start=1))
+        lines = [*told, *([names] if names else [])]
+    lost = {line: None for end in finished if (line := degradation(end))}
+    return [*lines, *lost]
+
+
+def identity(started: Started) -> str:
+    """The names of a request in logs and traces, and the seed of its answers; "" if there are
+    none."""
+    known = (
+        ("seed", started.parameters.get("seed")),
+        ("request", started.parameters.get("request_id")),
+        ("trace", started.trace_id or None),
+    )
+    return ", ".join(f"{name} {value}" for name, value in known if value is not None)
 
 
 def summary(finished: Finished) -> str:
@@ -17,12 +48,12 @@ def summary(finished: Finished) -> str:
     counts = finished.speculation
     return ", ".join(
         (
-            _count(finished.completion_tokens, "token"),
+            _count(finished.usage.completion_tokens, "token"),
             _count(counts.rounds, "round"),
             f"proposed {counts.candidates_proposed} / accepted {counts.candidates_accepted}",
             f"{tokens_per_second(finished):.1f} tokens/s",
             f"first token after {finished.time.first_token_seconds:.2f} s",
-            _ENDS[finished.reason],
+            _end(finished),
         )
     )
 
@@ -50,8 +81,9 @@ def time_split(time: TimeFigures) -> str:
         ("queue", time.queue_seconds),
     )
     rest = max(0.0, time.total_seconds - sum(seconds for _, seconds in parts))
+    total = time.total_seconds or inf
     told = ", ".join(
-        f"{name} {_seconds(seconds)} ({seconds / time.total_seconds:.0%})"
+        f"{name} {_seconds(seconds)} ({seconds / total:.0%})"
         for name, seconds in (*parts, ("other", rest))
     )
     return f"time {_seconds(time.total_seconds)}: {told}"
@@ -59,12 +91,13 @@ def time_split(time: TimeFigures) -> str:
 
 def tokens_per_second(finished: Finished) -> float:
     """Over the whole request, its prefill included."""
-    return finished.completion_tokens / finished.time.total_seconds
+    # A server may leave its times out.
+    return finished.usage.completion_tokens / (finished.time.total_seconds or inf)
 
 
 def tokens_per_round(finished: Finished) -> float:
     """What a verification commits on average; the first token comes from the prefill."""
-    return (finished.completion_tokens - 1) / max(1, finished.speculation.rounds)
+    return (finished.usage.completion_tokens - 1) / max(1, finished.speculation.rounds)
 
 
 def degradation(finished: Finished) -> str | None:
@@ -72,9 +105,19 @@ def degradation(finished: Finished) -> str | None:
     if finished.degraded is None:
         return None
     return (
-        f"no drafts from round {finished.degraded.since_round} on ({finished.degraded.reason}); "
-        "the answer is whole all the same"
+        f"no drafts from round {finished.degraded.since_round} on, for "
+        f"{_seconds(finished.degraded.seconds)} ({finished.degraded.reason}); the answer is whole "
+        "all the same"
     )
+
+
+def _end(finished: Finished) -> str:
+    """Why it ended, and by what where it could be one of several."""
+    if finished.stop_sequence is not None:
+        return f"{_ENDS[finished.reason]} {finished.stop_sequence!r}"
+    if finished.stop_token_id is not None:
+        return f"{_ENDS[finished.reason]} (id {finished.stop_token_id})"
+    return _ENDS[finished.reason]
 
 
 def _count(number: int, noun: str) -> str:

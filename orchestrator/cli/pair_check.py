@@ -11,13 +11,13 @@ from enum import Enum
 from pathlib import Path
 
 from orchestrator.cli.probe import Probe, probe
-from orchestrator.conversion.errors import TokenizerError
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.vocabulary import Vocabulary
 from uag_common.errors import StartError
 from uag_common.models import catalogue
 from uag_common.models.memory import Dtype, estimate
 from uag_common.models.roles import read_roles
+from uag_common.tokenizer.errors import TokenizerError
 
 _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "n_ctx")
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator.prompt.chat_template import ChatMessage
-from orchestrator.request import ChatPrompt, TextPrompt
+from orchestrator.client import Prompt, TokenIds, chat
 from uag_common.errors import InvalidRequestError
 
 STDIN = "-"
@@ -44,12 +43,15 @@ def _read(path: str) -> bytes:
         raise InvalidRequestError(path, f"cannot be read: {error.strerror}") from error
 
 
-def as_chat(text: str, system: str | None) -> ChatPrompt:
-    """A conversation of one question, after a system message if one is given."""
-    before = () if system is None else (ChatMessage("system", system),)
-    return ChatPrompt((*before, ChatMessage("user", text)))
+def as_prompt(text: str, *, question: bool, system: str | None, token_ids: bool) -> Prompt:
+    """A raw prompt unless a conversation is asked for, and a system message asks for one, or the
+    text is a list of ids. Raises InvalidRequestError for what is no id."""
+    if token_ids:
+        return TokenIds(tuple(_token_id(word) for word in text.replace(",", " ").split()))
+    return chat(text, system) if question or system is not None else text
 
 
-def as_prompt(text: str, *, chat: bool, system: str | None) -> TextPrompt | ChatPrompt:
-    """A raw prompt unless a conversation is asked for; a system message asks for one."""
-    return as_chat(text, system) if chat or system is not None else TextPrompt(text)
+def _token_id(word: str) -> int:
+    if not (word.isascii() and word.isdigit()):
+        raise InvalidRequestError("the prompt", f"{word!r} is no token id")
+    return int(word)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from uag_common.decoding import NoisePosition
+
 
 class ProposalStatus(Enum):
     """Whether the draft goes on with the committed text."""
@@ -54,7 +56,8 @@ class Proposal:
     an unfinished character at the end (`held_draft_bytes`). `held_target_bytes` counts committed
     bytes that the draft had not seen. `seam_is_token_boundary` tells whether the candidates go on
     from the committed text as its whole encoding does; None if nothing is proposed.
-    `lost_draft_ids` counts the draft's ids that did not wholly reach a candidate.
+    `lost_draft_ids` counts the draft's ids that did not wholly reach a candidate, and
+    `not_representable_draft_ids` those with bytes that the target has no ids for.
     """
 
     candidate_ids: tuple[int, ...]
@@ -65,6 +68,7 @@ class Proposal:
     held_target_bytes: int
     held_draft_bytes: int
     lost_draft_ids: int
+    not_representable_draft_ids: int
 
 
 class Conversion(Protocol):
@@ -77,6 +81,11 @@ class Conversion(Protocol):
     @property
     def draft_ids(self) -> Sequence[int]:
         """The draft's context after the last `sync`, its prefix included; not to be changed."""
+        ...
+
+    @property
+    def position(self) -> NoisePosition:
+        """Where in the answer the draft goes on after the last `sync`."""
         ...
 
     @property

@@ -11,9 +11,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from orchestrator.conversion.byte_table import SPACE_MARK
-from orchestrator.conversion.errors import TokenizerError
-from orchestrator.conversion.tokenizer_spec import Component, Family, TokenizerSpec, flat
+from uag_common.tokenizer.byte_table import SPACE_MARK
+from uag_common.tokenizer.errors import TokenizerError
+from uag_common.tokenizer.tokenizer_spec import Component, Family, TokenizerSpec, flat
 
 _SPACE_TO_MARK: Component = {
     "type": "Replace",

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from orchestrator.conversion.answer_position import AnswerPosition
 from orchestrator.conversion.conversion import DraftUpdate, Proposal, ProposalStatus, Stop
 from orchestrator.conversion.vocabulary import Vocabulary
+from uag_common.decoding import NoisePosition
 
 
 class SameVocabulary:
@@ -35,6 +37,11 @@ class SameVocabulary:
         self._unseen = [*prompt_ids]
         self._speculated: list[int] = []
         self._lost_draft_ids = 0
+        self._answer = AnswerPosition(target)
+
+    @property
+    def position(self) -> NoisePosition:
+        return self._answer.back(0)
 
     @property
     def draft_ids(self) -> Sequence[int]:
@@ -46,6 +53,8 @@ class SameVocabulary:
 
     def commit(self, target_ids: Sequence[int]) -> None:
         self._unseen.extend(target_ids)
+        for token_id in target_ids:
+            self._answer.commit(token_id)
 
     def sync(self) -> DraftUpdate:
         pairs = zip(self._speculated, self._unseen, strict=False)
@@ -79,6 +88,7 @@ class SameVocabulary:
             held_target_bytes=len(self._bytes(self._unseen)),
             held_draft_bytes=0,
             lost_draft_ids=lost,
+            not_representable_draft_ids=0,
         )
 
     def _read(self, draft_ids: Sequence[int]) -> tuple[list[int], Stop | None]:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
+from orchestrator.conversion.answer_position import AnswerPosition
 from orchestrator.conversion.conversion import DraftUpdate, Proposal, ProposalStatus, Stop
 from orchestrator.conversion.guess import Guess
 from orchestrator.conversion.spans import spans
 from orchestrator.conversion.utf8 import utf8_end
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.conversion.window import Side, Window, window_start
+from uag_common.decoding import NoisePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Translation:
         self._breaks: list[_Break] = []
         self._target = Side(target)
         self._draft = Side(draft)
-        self.commit(prompt_ids)
+        self._answer = AnswerPosition(target)
+        self._take(prompt_ids)
         self._origin = 1 if skip_leading_space and self._committed.startswith(b" ") else 0
         for token_id in draft_prefix:
             self._draft.push(token_id, self._origin)
@@ -64,6 +67,10 @@ class Translation:
         return self._draft.ids
 
     @property
+    def position(self) -> NoisePosition:
+        return self._answer.back(len(self._committed) - self._seen)
+
+    @property
     def capped_windows(self) -> int:
         return self._capped_windows
 
@@ -77,6 +84,11 @@ class Translation:
         return self._seen
 
     def commit(self, target_ids: Sequence[int]) -> None:
+        self._take(target_ids)
+        for token_id in target_ids:
+            self._answer.commit(token_id)
+
+    def _take(self, target_ids: Sequence[int]) -> None:
         target, committed = self._target, self._committed
         for token_id in target_ids:
             piece = target.vocabulary.piece(token_id)
@@ -173,7 +185,23 @@ class Translation:
             held_target_bytes=held,
             held_draft_bytes=len(guess.data) - end,
             lost_draft_ids=guess.lost_after(end) - len(ending),
+            not_representable_draft_ids=self._not_representable(ids, new, guess.ends, held),
         )
+
+    def _not_representable(
+        self, candidates: list[int], new: bytes, ends: Sequence[int], held: int
+    ) -> int:
+        """How many draft ids have a byte of the new text that the target has no ids for."""
+        target = self._target.vocabulary
+        if b"".join(target.spell(candidates)) == new:
+            return 0
+        missing, at = set[int](), held
+        spelled = spans(target, new)
+        for token_id, width in zip(spelled.ids, spelled.widths, strict=True):
+            if target.piece(token_id) != new[at - held : at - held + width]:
+                missing.update(range(at, at + width))
+            at += width
+        return sum(not missing.isdisjoint(range(start, end)) for start, end in pairwise((0, *ends)))
 
     def _candidates(self, new: bytes) -> tuple[list[int], bool | None]:
         """The target's ids of new text, as in the whole text where its tokens part at the seam."""
@@ -203,6 +231,7 @@ def _nothing(guess: Guess, held: bytes) -> Proposal:
         held_target_bytes=len(held),
         held_draft_bytes=0,
         lost_draft_ids=guess.count,
+        not_representable_draft_ids=0,
     )
 
 

@@ -10,11 +10,11 @@ from hashlib import sha256
 
 from tokenizers import Tokenizer
 
-from orchestrator.conversion.byte_table import WORDPIECE_CONTINUATION, byte_ids, pieces
 from orchestrator.conversion.core import core, core_json, has_pre_tokens
 from orchestrator.conversion.cuts import Cuts, cuts
 from orchestrator.conversion.roles import Roles
-from orchestrator.conversion.tokenizer_spec import Family, TokenizerSpec
+from uag_common.tokenizer.byte_table import WORDPIECE_CONTINUATION, byte_ids, pieces
+from uag_common.tokenizer.tokenizer_spec import Family, TokenizerSpec
 
 REPLACEMENT = "\ufffd"
 

@@ -1,25 +1,25 @@
-"""Renders a conversation as a model's own chat template wants it.
-
-The template comes from a model's folder, so it runs in jinja2's sandbox. The names that a template
-may use are those of transformers' `apply_chat_template`.
-"""
+"""A conversation as a model's own chat template writes it. Knows what a template is given and what
+is told when it fails; it runs elsewhere (see `renderer`)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NoReturn
+from threading import Lock
+from typing import Any
 
-from jinja2 import Template, TemplateError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
+from orchestrator.prompt.renderer import Renderer, TemplateFailedError, TemplateSource
 from uag_common.errors import InvalidRequestError
+from uag_common.tokenizer.errors import TokenizerError
 
 ROLES = ("system", "user", "assistant")
+
+SPECIAL_TOKENS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+"""Whose texts a template may name, as `bos_token` and so on."""
+
+MOST_CHARACTERS = 1 << 20
+MOST_REPEATS = 4
+"""A template may write so many characters of its own, and a conversation so many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,40 +30,33 @@ class ChatMessage:
     content: str
 
 
-class _GenerationTag(Extension):
-    """`{% generation %}` marks what an assistant said; for a prompt it means nothing."""
-
-    tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return list(parser.parse_statements(("name:endgeneration",), drop_needle=True))
-
-
 class ChatTemplate:
-    """A template and the special tokens' texts that it may name."""
+    """May be called from several threads."""
 
-    def __init__(self, source: str, special_tokens: Sequence[tuple[str, str]]) -> None:
-        self._template = _compile(source)
-        self._special_tokens = tuple(special_tokens)
-
-    def render(self, messages: Sequence[ChatMessage]) -> str:
-        """The prompt, up to where the answer starts. Raises InvalidRequestError with the reason
-        that the template gives."""
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+    def __init__(self, source: TemplateSource) -> None:
+        """Raises TokenizerError for a template that cannot be compiled."""
+        self._source = source
+        self._renderer = Renderer(source)
+        self._lock = Lock()
         try:
-            return self._template.render(
-                messages=turns,
-                add_generation_prompt=True,
-                tools=None,
-                documents=None,
-                **dict(self._special_tokens),
-            )
-        except Exception as error:
-            # The template is code from a model's folder: it may fail in any way.
-            raise InvalidRequestError(
-                "chat", f"the model's chat template refuses it: {error}"
-            ) from error
+            # To compile a template already computes what is constant in it.
+            self._renderer.render([], 0)
+        except TemplateFailedError as error:
+            self._renderer.process.close()
+            raise TokenizerError(f"the model's chat template {error}") from error
+
+    def render(self, *chats: Sequence[ChatMessage]) -> list[str]:
+        """Each of the conversations, up to where the answer starts. Raises InvalidRequestError with
+        the reason for which the template refuses one of them, or is stopped."""
+        size = max(sum(len(message.content) for message in chat) for chat in chats)
+        turns = [[{"role": m.role, "content": m.content} for m in chat] for chat in chats]
+        try:
+            with self._lock:
+                if not self._renderer.process.running:
+                    self._renderer = Renderer(self._source)
+                return self._renderer.render(turns, MOST_CHARACTERS + MOST_REPEATS * size)
+        except TemplateFailedError as error:
+            raise InvalidRequestError("chat", f"the model's chat template {error}") from error
 
 
 class PlainChat:
@@ -81,9 +74,10 @@ def read_chat_template(
     source = template_file or _default_template(tokenizer_config.get("chat_template"))
     if source is None:
         return PlainChat()
-    names = ("bos_token", "eos_token", "pad_token", "unk_token")
-    texts = ((name, _token_text(tokenizer_config.get(name))) for name in names)
-    return ChatTemplate(source, [(name, text) for name, text in texts if text is not None])
+    names = [f"{role}_token" for role in SPECIAL_TOKENS]
+    texts = {name: _token_text(tokenizer_config.get(name)) for name in names}
+    known = {name: text for name, text in texts.items() if text is not None}
+    return ChatTemplate(TemplateSource(source, known))
 
 
 def _default_template(value: Any) -> str | None:
@@ -96,24 +90,3 @@ def _default_template(value: Any) -> str | None:
 def _token_text(value: Any) -> str | None:
     text = value.get("content") if isinstance(value, dict) else value
     return text if isinstance(text, str) else None
-
-
-def _compile(source: str) -> Template:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _GenerationTag]
-    )
-    environment.filters["tojson"] = _to_json
-    # Writes as much text as it is asked for.
-    del environment.globals["lipsum"]
-    environment.globals["raise_exception"] = _raise
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return environment.from_string(source)
-
-
-def _to_json(value: Any, indent: int | None = None) -> str:
-    # jinja2's own filter escapes for HTML, which a prompt is not.
-    return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
-def _raise(message: str) -> NoReturn:
-    raise TemplateError(message)

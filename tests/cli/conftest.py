@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from tests.cli.scripted_orchestrator import ScriptedOrchestrator
+from tests.scripted_orchestrator import ScriptedOrchestrator
 
 LESSONS = ("It rained for 40 days, and then the sun came out.", "def add(left, right):\n    pass\n")
 

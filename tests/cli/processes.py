@@ -89,9 +89,10 @@ class Running:
 
     def children(self) -> list[psutil.Process]:
         """Its services, in the order of their start."""
-        found = psutil.Process(self.process.pid).children(recursive=True)
-        self._seen |= {child.pid: child for child in found}
-        return sorted(found, key=lambda child: child.pid)
+        process = psutil.Process(self.process.pid)
+        # These may have processes of their own, which are to end with them.
+        self._seen |= {child.pid: child for child in process.children(recursive=True)}
+        return sorted(process.children(), key=lambda child: child.pid)
 
     def end(self) -> int:
         """The exit code."""

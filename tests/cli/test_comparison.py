@@ -8,7 +8,9 @@ import pytest
 
 from orchestrator.cli import comparison
 from orchestrator.cli.comparison import Answer
-from orchestrator.events import Finished, FinishReason, SpeculationFigures, TimeFigures
+from orchestrator.client import Finished
+from orchestrator.client.response import decode_event
+from uag.orchestrator.v1 import orchestrator_pb2 as pb
 
 IDS = tuple(range(21))
 
@@ -17,10 +19,21 @@ def answer(
     seconds: float, rounds: int, verify: float, *, drafted: int = 0, draft: float = 0.0
 ) -> Answer:
     """An answer of 21 tokens; every round drafts, or none does."""
-    plain = 0 if drafted else rounds
-    counts = SpeculationFigures(rounds, plain, drafted, 0, drafted, drafted, 0, 0, ())
-    times = TimeFigures(seconds, 0.1, 0.1, draft, 0.0, verify, 0.0, 0.0)
-    return Answer(IDS, Finished(FinishReason.MAX_TOKENS, 4, len(IDS), counts, times, None))
+    message = pb.Finished(
+        finish_reason=pb.FINISH_REASON_MAX_TOKENS,
+        usage=pb.Usage(prompt_tokens=4, completion_tokens=len(IDS)),
+        speculation=pb.SpeculationFigures(
+            rounds=rounds,
+            plain_steps=0 if drafted else rounds,
+            draft_tokens_proposed=drafted,
+            candidates_proposed=drafted,
+            candidates_examined=drafted,
+        ),
+        time=pb.TimeFigures(total_seconds=seconds, draft_seconds=draft, verify_seconds=verify),
+    )
+    event = decode_event(pb.GenerateResponse(finished=message))
+    assert isinstance(event, Finished)
+    return Answer(IDS, event)
 
 
 ALONE = answer(2.1, rounds=20, verify=2.0)

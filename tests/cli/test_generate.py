@@ -9,10 +9,19 @@ from pathlib import Path
 
 import grpc
 import pytest
+import trustme
 
 from orchestrator.cli.answer_printer import LEGEND
 from tests.cli.processes import ROOT, UAG, environment, uag, uag_on_terminal, wait_until
-from tests.cli.scripted_orchestrator import ANSWER, STARTED, ScriptedOrchestrator, delta
+from tests.scripted_orchestrator import (
+    ANSWER,
+    FINISHED,
+    STARTED,
+    ScriptedOrchestrator,
+    delta,
+    finished,
+)
+from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag_common.addresses import with_real_port
 
 TEXT = "Once upon a tïme\n"
@@ -68,6 +77,66 @@ def test_flags_reach_the_request(orchestrator: ScriptedOrchestrator, tmp_path: P
     assert (request.max_new_tokens, request.speculation.draft_tokens) == (9, 0)
 
 
+def test_several_answers_are_told_apart(orchestrator: ScriptedOrchestrator) -> None:
+    orchestrator.script = (
+        STARTED,
+        delta("b", choice=1),
+        delta("a"),
+        delta("bb\n", choice=1),
+        finished(1),
+        delta("aa"),
+        FINISHED,
+    )
+    done = uag("generate", "--target", orchestrator.address, "-n", "2", "hi")
+    assert done.stdout == "--- answer 1 of 2\naaa\n\n--- answer 2 of 2\nbbb\n"
+    figures = [f"answer {index}: {FIGURES}" for index in (1, 2)]
+    assert done.stderr == "".join(figures)
+
+
+def test_log_probabilities_go_to_standard_error(orchestrator: ScriptedOrchestrator) -> None:
+    probable = delta("a\n")
+    probable.delta.tokens[0].logprob = -0.25
+    probable.delta.tokens[0].top.add(id=1, logprob=-0.25, text="a\n")
+    probable.delta.tokens[0].top.add(id=2, logprob=-2, text="b")
+    orchestrator.script = (STARTED, probable, delta("plain"), FINISHED)
+    done = uag("generate", "--target", orchestrator.address, "--logprobs", "2", "hi")
+    assert done.stdout == "a\nplain\n"
+    assert done.stderr == "'a\\n'  -0.2500  'a\\n' -0.2500  'b' -2.0000\n" + FIGURES
+
+
+def test_the_names_of_the_request_are_told(orchestrator: ScriptedOrchestrator) -> None:
+    named = pb.GenerateResponse()
+    named.CopyFrom(STARTED)
+    named.started.trace_id = "ab" * 16
+    named.started.parameters.request_id = "r-1"
+    orchestrator.script = (named, *ANSWER[1:])
+    done = uag("generate", "--target", orchestrator.address, "hi")
+    assert done.stderr == f"{FIGURES.rstrip()}, request r-1, trace {'ab' * 16}\n"
+
+
+def test_the_key_comes_from_the_environment(orchestrator: ScriptedOrchestrator) -> None:
+    key = {"UAG_API_KEY": "key-of-nobody"}
+    assert uag("generate", "--target", orchestrator.address, "hi", changes=key).returncode == 0
+    assert orchestrator.metadata[0]["authorization"] == "Bearer key-of-nobody"
+    away = uag("generate", "--target", "example.org:1", "hi", changes=key)
+    assert away.returncode == 2
+    assert "key-of-nobody" not in away.stderr
+
+
+def test_tls(tmp_path: Path) -> None:
+    authority, ca = trustme.CA(), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(ca)
+    own = authority.issue_cert("localhost")
+    pair = (own.private_key_pem.bytes(), own.cert_chain_pems[0].bytes())
+    with ScriptedOrchestrator(credentials=grpc.ssl_server_credentials([pair])) as scripted:
+        done = uag("generate", "--target", scripted.address, "--tls-ca", str(ca), "hi")
+        assert (done.returncode, done.stdout) == (0, TEXT)
+        distrusted = uag("generate", "--target", scripted.address, "--tls", "hi")
+        assert distrusted.returncode == 69
+        assert "CERTIFICATE_VERIFY_FAILED" in distrusted.stderr
+        assert "uag up" not in distrusted.stderr
+
+
 def test_standard_input(orchestrator: ScriptedOrchestrator) -> None:
     given = b"zwei\nZeilen"
     done = uag("generate", "--target", orchestrator.address, "-", given=given)
@@ -111,6 +180,7 @@ def test_nothing_there() -> None:
     done = uag("generate", "--target", with_real_port("127.0.0.1:0"), "hi")
     assert done.returncode == 69
     assert "start the services there with `uag up`" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_reader_that_goes_away_is_no_error(orchestrator: ScriptedOrchestrator) -> None:

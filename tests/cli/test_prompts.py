@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.prompts import as_prompt, read_prompt
-from orchestrator.prompt.chat_template import ChatMessage
-from orchestrator.request import ChatPrompt, TextPrompt
+from orchestrator.client import Prompt, TokenIds, chat
 from uag_common.errors import InvalidRequestError
 
 NOTHING = BytesIO(b"not to be read")
@@ -49,9 +48,24 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_prompt(None, str(tmp_path / "nothing.txt"), NOTHING)
 
 
+def prompt(
+    text: str, *, question: bool = False, system: str | None = None, token_ids: bool = False
+) -> Prompt:
+    return as_prompt(text, question=question, system=system, token_ids=token_ids)
+
+
 def test_raw_unless_a_chat_is_asked_for() -> None:
-    user = ChatMessage("user", "hi")
-    system = ChatMessage("system", "be brief")
-    assert as_prompt("hi", chat=False, system=None) == TextPrompt("hi")
-    assert as_prompt("hi", chat=True, system=None) == ChatPrompt((user,))
-    assert as_prompt("hi", chat=False, system="be brief") == ChatPrompt((system, user))
+    assert prompt("hi") == "hi"
+    assert prompt("hi", question=True) == chat("hi")
+    assert prompt("hi", system="be brief") == chat("hi", "be brief")
+
+
+@pytest.mark.parametrize("text", ["3 0 12", "3,0,12", " 3,\n0 12\n"])
+def test_a_list_of_ids(text: str) -> None:
+    assert prompt(text, token_ids=True) == TokenIds((3, 0, 12))
+
+
+@pytest.mark.parametrize("text", ["3 x", "-1", "1.5", "٣"])
+def test_what_is_no_id_is_named(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"the prompt: .* is no token id"):
+        prompt(text, token_ids=True)

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from orchestrator.conversion.core import core, core_json, has_pre_tokens
-from orchestrator.conversion.errors import TokenizerError
-from orchestrator.conversion.tokenizer_spec import TokenizerSpec
 from tests.conversion import small_tokenizers as small
+from uag_common.tokenizer.errors import TokenizerError
+from uag_common.tokenizer.tokenizer_spec import TokenizerSpec
 
 
 def tokens(text: str, typed: str) -> list[str]:

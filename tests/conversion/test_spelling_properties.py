@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.conversion.spans import spans
-from orchestrator.conversion.tokenizer_spec import TokenizerSpec
 from orchestrator.conversion.utf8 import is_boundary, utf8_end
 from orchestrator.text_stream import TextStream
 from tests.conversion.pairs import EXACT_NAMES, NAMES, some
@@ -20,6 +19,7 @@ from tests.conversion.rounds import (
 )
 from tests.conversion.texts import bytes_of, raw_bytes, texts
 from tests.conversion.vocabularies import tokenizer_json, vocabulary
+from uag_common.tokenizer.tokenizer_spec import TokenizerSpec
 
 pytestmark = pytest.mark.usefixtures("real_tokenizers")
 

@@ -45,10 +45,14 @@ def tokenizers_directory() -> Path:
 def vocabulary(name: str) -> Vocabulary:
     """The vocabulary of that name in the manifest, or of a packaged model; KeyError if there is
     none."""
+    return Vocabulary.build(tokenizer_json(name), roles(name))
+
+
+def roles(name: str) -> Roles:
+    """The roles of the vocabulary of that name; KeyError if there is none."""
     if name in catalogue.names():
-        return _packaged(name)
-    roles = _roles(_manifest()[name])
-    return Vocabulary.build(tokenizer_json(name), roles)
+        return Roles.ending(read_roles(resolve(name), ANY_SIZE).eos_ids)
+    return _roles(_manifest()[name])
 
 
 def tokenizer_json(name: str) -> str:
@@ -56,12 +60,6 @@ def tokenizer_json(name: str) -> str:
     packaged = name in catalogue.names()
     folder = resolve(name) if packaged else tokenizers_directory() / name
     return (folder / "tokenizer.json").read_text(encoding="utf-8")
-
-
-def _packaged(name: str) -> Vocabulary:
-    """From the user's cache, fetched into it if need be."""
-    roles = read_roles(resolve(name), ANY_SIZE)
-    return Vocabulary.build(tokenizer_json(name), Roles.ending(roles.eos_ids))
 
 
 @cache
@@ -74,9 +72,9 @@ def _manifest() -> Mapping[str, Mapping[str, Mapping[str, int | list[int]]]]:
 
 
 def _roles(entry: Mapping[str, Mapping[str, int | list[int]]]) -> Roles:
-    roles = entry["roles"]
-    one = {name: token_id for name, token_id in roles.items() if isinstance(token_id, int)}
-    extra = roles.get("extra_eos", [])
+    ids = entry["roles"]
+    one = {name: token_id for name, token_id in ids.items() if isinstance(token_id, int)}
+    extra = ids.get("extra_eos", [])
     more = extra if isinstance(extra, list) else [extra]
     return Roles(
         eos=frozenset([one["eos"], *more]),

@@ -1,105 +1,291 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from draft_service.drafter import ProposalEnd, ProposeCommand
+from draft_service.drafter import ProposalEnd
 from draft_service.session import DraftSession
-from tests.fakes import CONTEXT_LENGTH, EOS, VOCABULARY, FakeModel, count_up
-from uag_common.context import ContextVersion
+from tests.cached_model import IDS, CachedModel, continuation
+from tests.draft_service.commands import DRAWN, opening, proposal
+from tests.fakes import CONTEXT_LENGTH, EOS, FakeModel, count_up
+from uag_common.decoding import NoisePosition, PrefixReuse, Sampling
 from uag_common.errors import InvalidRequestError, PromptTooLongError, StaleContextError
-from uag_common.limits import MAX_DRAFT_TOKENS
+from uag_common.model import Model
+from uag_common.prefix_cache import PrefixCache
 from uag_common.worker import Worker
 
 CONTEXT = (1, 2, 3)
+SHARED = PrefixReuse(b"a")
+KEPT = PrefixReuse(b"a", keep=True)
+KEYS = (PrefixReuse(), SHARED, KEPT, PrefixReuse(b"b", keep=True))
 
 
-def command(
-    keep: Sequence[int], append: Sequence[int] = (), max_tokens: int = 3, floor: float = 0.0
-) -> ProposeCommand:
-    version = ContextVersion.of(keep, len(keep))
-    return ProposeCommand(len(keep), version, tuple(append), max_tokens, floor)
+def new_session(model: Model, cache: PrefixCache | None = None) -> DraftSession:
+    return DraftSession(model, Worker("test"), cache or PrefixCache(10**6))
 
 
-async def opened(model: FakeModel) -> DraftSession:
-    session = DraftSession(model, Worker("test"))
-    await session.open(CONTEXT)
+async def opened(model: Model) -> DraftSession:
+    session = new_session(model)
+    await session.open(opening(CONTEXT))
     return session
 
 
 async def test_a_proposal_goes_on_from_the_context() -> None:
     model = FakeModel()
-    proposal = await (await opened(model)).propose(command(CONTEXT))
-    assert [token.id for token in proposal.tokens] == [4, 5, 6]
-    assert proposal.end is ProposalEnd.LENGTH
-    assert all(0 < token.probability < 1 for token in proposal.tokens)
+    done = await (await opened(model)).propose(proposal(CONTEXT))
+    assert [token.id for token in done.tokens] == [4, 5, 6]
+    assert done.end is ProposalEnd.LENGTH
+    assert all(0 < token.probability < 1 for token in done.tokens)
     assert model.sequence.fed == [(1, 2), (3,), (4,), (5,)]
 
 
 async def test_rollback_keeps_what_is_right_and_runs_at_least_one_token() -> None:
     model = FakeModel()
     session = await opened(model)
-    await session.propose(command(CONTEXT))
-    proposal = await session.propose(command((1, 2, 3, 4, 5), max_tokens=1))
-    assert [token.id for token in proposal.tokens] == [6]
+    await session.propose(proposal(CONTEXT))
+    done = await session.propose(proposal((1, 2, 3, 4, 5), max_tokens=1))
+    assert [token.id for token in done.tokens] == [6]
     assert model.sequence.fed[-1] == (5,)
-    proposal = await session.propose(command((1, 2, 3, 4), append=(7,), max_tokens=2))
-    assert [token.id for token in proposal.tokens] == [8, 9]
+    done = await session.propose(proposal((1, 2, 3, 4), (7,), max_tokens=2))
+    assert [token.id for token in done.tokens] == [8, 9]
     assert model.sequence.ids == [1, 2, 3, 4, 7, 8, 9]
     assert model.sequence.fed[-2:] == [(7,), (8,)]
 
 
 async def test_a_proposal_ends_at_its_eos() -> None:
     model = FakeModel(lambda context: EOS if context[-1] == 5 else count_up(context))
-    proposal = await (await opened(model)).propose(command(CONTEXT, max_tokens=9))
-    assert [token.id for token in proposal.tokens] == [4, 5, EOS]
-    assert proposal.end is ProposalEnd.EOS
+    done = await (await opened(model)).propose(proposal(CONTEXT, max_tokens=9))
+    assert [token.id for token in done.tokens] == [4, 5, EOS]
+    assert done.end is ProposalEnd.EOS
 
 
 async def test_a_proposal_ends_at_low_probability_without_that_token() -> None:
     model = FakeModel()
-    proposal = await (await opened(model)).propose(command(CONTEXT, floor=0.95))
-    assert (proposal.tokens, proposal.end) == ((), ProposalEnd.LOW_PROBABILITY)
+    done = await (await opened(model)).propose(proposal(CONTEXT, min_probability=0.95))
+    assert (done.tokens, done.end) == ((), ProposalEnd.LOW_PROBABILITY)
     assert model.sequence.ids == [1, 2, 3]
+    assert model.chooser.answer == []
 
 
 async def test_a_proposal_ends_where_the_context_is_full() -> None:
     model = FakeModel()
     append = [4] * (CONTEXT_LENGTH - 5)
-    proposal = await (await opened(model)).propose(command(CONTEXT, append, max_tokens=9))
-    assert len(proposal.tokens) == 2
-    assert proposal.end is ProposalEnd.CONTEXT_LIMIT
+    done = await (await opened(model)).propose(proposal(CONTEXT, append, max_tokens=9))
+    assert len(done.tokens) == 2
+    assert done.end is ProposalEnd.CONTEXT_LIMIT
+
+
+async def test_each_proposal_is_drawn_from_where_it_stands() -> None:
+    model, place = FakeModel(), NoisePosition(11, 2)
+    session = new_session(model)
+    await session.open(opening(CONTEXT, sampling=DRAWN))
+    await session.propose(proposal(CONTEXT, max_tokens=2, position=place))
+    assert model.chooser.decoding.sampling == DRAWN
+    assert (model.chooser.position, model.chooser.answer) == (place, [4, 5])
+    with pytest.raises(InvalidRequestError, match=r"propose\.position"):
+        await session.propose(proposal(CONTEXT))
 
 
 async def test_a_stale_command_changes_nothing() -> None:
     model = FakeModel()
     session = await opened(model)
-    for stale in (command((1, 2, 3, 4)), command((1, 5))):
+    for stale in (proposal((1, 2, 3, 4)), proposal((1, 5))):
         with pytest.raises(StaleContextError):
             await session.propose(stale)
     assert model.sequence.ids == [1, 2, 3]
 
 
-async def test_bad_commands_are_refused_before_the_model_runs() -> None:
+async def test_a_refused_command_runs_nothing() -> None:
     model = FakeModel()
-    session = await opened(model)
-    good = command(CONTEXT)
-    for bad, words in (
-        (replace(good, max_tokens=0), "from 1 to"),
-        (replace(good, max_tokens=MAX_DRAFT_TOKENS + 1), "from 1 to"),
-        (replace(good, min_probability=float("nan")), "from 0 to 1"),
-        (replace(good, append_ids=(VOCABULARY,)), "outside the vocabulary"),
-        (replace(good, keep=2), "length"),
-        (command(()), "must not become empty"),
-    ):
-        with pytest.raises(InvalidRequestError, match=words):
-            await session.propose(bad)
-    with pytest.raises(PromptTooLongError):
-        await session.propose(command(CONTEXT, [1] * CONTEXT_LENGTH))
-    with pytest.raises(InvalidRequestError, match="open already"):
-        await session.open(CONTEXT)
+    session = new_session(model)
     with pytest.raises(InvalidRequestError, match="opened first"):
-        await DraftSession(model, Worker("test")).propose(good)
+        await session.propose(proposal(CONTEXT))
+    with pytest.raises(PromptTooLongError):
+        await session.open(opening((1,) * (CONTEXT_LENGTH + 1)))
+    assert model.sequences == []
+    await session.open(opening((1,)))
+    with pytest.raises(InvalidRequestError, match="open already"):
+        await session.open(opening(CONTEXT))
+    with pytest.raises(InvalidRequestError, match="from 1 to"):
+        await session.propose(proposal((1,), max_tokens=0))
     assert model.sequence.fed == []
+
+
+async def test_a_session_begins_with_what_another_has_run() -> None:
+    model, cache = CachedModel(), PrefixCache(0)
+    first, second = new_session(model, cache), new_session(model, cache)
+    assert (await first.open(opening((1, 2, 3, 1), prefix=SHARED))).value == 0
+    await first.propose(proposal((1, 2, 3, 1)))
+    model.runs.clear()
+    assert (await second.open(opening((1, 2, 3, 1), prefix=SHARED))).value == 3
+    assert model.runs == []
+    assert (await new_session(model, cache).open(opening((1, 2, 2), prefix=SHARED))).value == 2
+
+
+async def test_what_is_rolled_back_is_no_longer_shared() -> None:
+    model, cache = CachedModel(), PrefixCache(0)
+    first = new_session(model, cache)
+    await first.open(opening((1, 2, 3, 1, 2), prefix=SHARED))
+    await first.propose(proposal((1, 2), (2, 2), max_tokens=1))
+    for context in ((1, 2, 3, 1, 2), (1, 2, 2, 2, 2)):
+        assert (await new_session(model, cache).open(opening(context, prefix=SHARED))).value == 2
+
+
+async def test_a_later_session_begins_with_what_was_kept_drafts_included() -> None:
+    model, worker, cache = FakeModel(), Worker("test"), PrefixCache(10**6)
+    first = DraftSession(model, worker, cache)
+    await first.open(opening(CONTEXT, prefix=KEPT))
+    await first.propose(proposal(CONTEXT))
+    first.close()
+    second = DraftSession(model, worker, cache)
+    # The last drafted token was never run.
+    assert (await second.open(opening((1, 2, 3, 4, 5, 6, 7), prefix=SHARED))).value == 5
+    second.close()
+    await worker.run(lambda: None)
+    assert cache.kept_bytes == 500
+
+
+async def test_what_was_not_run_any_more_is_not_kept() -> None:
+    model, worker, cache = FakeModel(), Worker("test"), PrefixCache(10**6)
+    session = DraftSession(model, worker, cache)
+    await session.open(opening(CONTEXT, prefix=KEPT))
+    full = proposal(CONTEXT[:1], [7] * (CONTEXT_LENGTH - 1))
+    assert (await session.propose(full)).end is ProposalEnd.CONTEXT_LIMIT
+    session.close()
+    later = DraftSession(model, worker, cache)
+    assert (await later.open(opening((1, 7, 7), prefix=SHARED))).value == 1
+
+
+async def test_an_ended_session_holds_no_cache() -> None:
+    model, worker = CachedModel(), Worker("test")
+    session = DraftSession(model, worker, PrefixCache(0))
+    await session.open(opening(CONTEXT))
+    assert model.cached_tokens() == 2
+    session.close()
+    await worker.run(lambda: None)
+    # Not even while somebody, such as a traceback, holds the session.
+    assert model.cached_tokens() == 0
+
+
+async def test_steps_of_a_greater_priority_go_first() -> None:
+    """While one session drafts, with a pause in its first step, two others draft a token each."""
+    running, release, order = threading.Event(), threading.Event(), []
+
+    def next_token(context: Sequence[int]) -> int:
+        order.append(context[0])
+        if context == [1, 1]:
+            running.set()
+            release.wait(10)
+        return count_up(context)
+
+    model, worker, cache = FakeModel(next_token), Worker("test"), PrefixCache(0)
+    sessions = {}
+    for first, priority in ((1, 0), (2, -50), (3, 50)):
+        sessions[first] = DraftSession(model, worker, cache)
+        await sessions[first].open(opening((first,), priority=priority))
+    slow = asyncio.ensure_future(sessions[1].propose(proposal((1,), (1,), max_tokens=2)))
+    await asyncio.to_thread(running.wait, 10)
+    others = [
+        asyncio.ensure_future(sessions[first].propose(proposal((first,), max_tokens=1)))
+        for first in (2, 3)
+    ]
+    await asyncio.sleep(0)
+    release.set()
+    await asyncio.gather(slow, *others)
+    assert order.index(3) < order.index(2)
+
+
+async def test_a_proposal_that_is_dropped_stops_within_a_step() -> None:
+    running, release = threading.Event(), threading.Event()
+
+    def slow(context: Sequence[int]) -> int:
+        if len(context) == 5:
+            running.set()
+            release.wait(10)
+        return count_up(context)
+
+    model, worker = FakeModel(slow), Worker("test")
+    session = DraftSession(model, worker, PrefixCache(0))
+    await session.open(opening(CONTEXT))
+    sequence = model.sequence
+    proposing = asyncio.ensure_future(session.propose(proposal(CONTEXT, max_tokens=30)))
+    await asyncio.to_thread(running.wait, 10)
+    proposing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await proposing
+    session.close()
+    release.set()
+    await worker.run(lambda: None)
+    assert sequence.ids == [1, 2, 3, 4, 5, 6]
+    assert worker.pending == 0
+
+
+@dataclass
+class Drafting:
+    """One session of a schedule: how much each proposal keeps, appends and drafts."""
+
+    context: list[int]
+    prefix: PrefixReuse
+    seed: int
+    rounds: list[tuple[int, list[int], int]]
+
+    async def run(self, session: DraftSession, turn: asyncio.Semaphore) -> None:
+        sampling = Sampling(temperature=1.0, seed=self.seed)
+        # All of the context is answer, so that a rollback never goes behind its start.
+        await session.open(
+            opening(self.context, answer_start=0, sampling=sampling, prefix=self.prefix)
+        )
+        context = list(self.context)
+        for keep, append, count in self.rounds:
+            kept = context[: max(1, keep)]
+            command = proposal(kept, append, max_tokens=count, position=NoisePosition())
+            async with turn:
+                done = await session.propose(command)
+            context = [*kept, *append]
+            drafted = [token.id for token in done.tokens]
+            assert drafted == continuation(context, count, 0, self.seed)
+            context += drafted
+        session.close()
+
+
+ids: st.SearchStrategy[int] = st.integers(1, IDS - 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            Drafting,
+            context=st.lists(ids, min_size=1, max_size=6),
+            prefix=st.sampled_from(KEYS),
+            seed=st.integers(0, 2),
+            rounds=st.lists(
+                st.tuples(st.integers(1, 9), st.lists(ids, max_size=2), st.integers(1, 3)),
+                max_size=4,
+            ),
+        ),
+        max_size=8,
+    ),
+    st.integers(1, 3),
+    st.sampled_from([0, 700, 10**6]),
+)
+def test_sessions_that_share_draft_what_each_drafts_alone(
+    sessions: Sequence[Drafting], at_once: int, cache_bytes: int
+) -> None:
+    model, worker, cache = CachedModel(), Worker("test"), PrefixCache(cache_bytes)
+
+    async def run_all() -> None:
+        turn = asyncio.Semaphore(at_once)
+        runs = [item.run(DraftSession(model, worker, cache), turn) for item in sessions]
+        await asyncio.gather(*runs)
+        await worker.run(lambda: None)
+
+    asyncio.run(run_all())
+    assert 100 * model.cached_tokens() == cache.kept_bytes <= cache_bytes
+    worker.close()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import grpc
 import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
 
 from tests.services import RunningServices
 from uag.draft.v1 import draft_pb2, draft_pb2_grpc
@@ -27,7 +30,7 @@ def chat(*turns: tuple[str, str]) -> pb.Chat:
 @pytest.mark.parametrize(
     ("request_", "code", "words"),
     [
-        (pb.GenerateRequest(), INVALID, "prompt: give `text` or `chat`"),
+        (pb.GenerateRequest(), INVALID, "prompt: give one of `text`, `chat`, `token_ids`"),
         (pb.GenerateRequest(text=""), INVALID, "text: must not be empty"),
         (pb.GenerateRequest(chat=pb.Chat()), INVALID, "chat.messages: must not be empty"),
         (
@@ -53,6 +56,38 @@ def chat(*turns: tuple[str, str]) -> pb.Chat:
             "speculation.draft_tokens: is 65",
         ),
         (pb.GenerateRequest(text="word " * 300), OUT_OF_RANGE, "the target's context holds 256"),
+        (
+            pb.GenerateRequest(token_ids=pb.TokenIds(ids=[1, 9999])),
+            INVALID,
+            "token_ids.ids[1]: id 9999 is outside the target's vocabulary",
+        ),
+        (
+            pb.GenerateRequest(text="a", stopping=pb.StoppingOptions(stop_token_ids=[9999])),
+            INVALID,
+            "stopping.stop_token_ids: id 9999 is outside the target's vocabulary",
+        ),
+        (
+            pb.GenerateRequest(text="a", sampling=pb.SamplingOptions(logit_bias={9999: 1.0})),
+            INVALID,
+            "sampling.logit_bias: id 9999 is outside the target's vocabulary",
+        ),
+        (
+            pb.GenerateRequest(
+                text="a", max_new_tokens=4, stopping=pb.StoppingOptions(min_new_tokens=5)
+            ),
+            INVALID,
+            "stopping.min_new_tokens: is 5, max_new_tokens is 4",
+        ),
+        (
+            pb.GenerateRequest(text="a", constraint=model_pb2.Constraint(json_schema="{")),
+            INVALID,
+            "constraint.json_schema: ",
+        ),
+        (
+            pb.GenerateRequest(text="a", constraint=model_pb2.Constraint(regex="(")),
+            INVALID,
+            "constraint.regex: ",
+        ),
     ],
 )
 def test_a_bad_request_is_refused_by_name(
@@ -62,6 +97,19 @@ def test_a_bad_request_is_refused_by_name(
         services.generate(request_)
     assert refused.value.code() is code
     assert words in (refused.value.details() or "")
+    if code is INVALID:
+        assert violated_field(refused.value) == words.partition(":")[0] or "context" in words
+
+
+def violated_field(error: grpc.RpcError) -> str:
+    """The field that the error's google.rpc.BadRequest names."""
+    status = rpc_status.from_call(cast(grpc.Call, error))
+    assert status is not None
+    for detail in status.details:
+        violations = error_details_pb2.BadRequest()
+        if detail.Unpack(violations):
+            return str(violations.field_violations[0].field)
+    raise AssertionError("no field is named")
 
 
 def version(ids: Sequence[int]) -> model_pb2.ContextVersion:

@@ -36,8 +36,12 @@ START_SECONDS = 120
     [
         ("draft", "uag.draft.v1.DraftService", ["Session"]),
         ("verify", "uag.verify.v1.VerifyService", ["Session"]),
-        ("verify", "uag.model.v1.ModelService", ["DescribeModel", "GetTokenizer"]),
-        ("orchestrator", "uag.orchestrator.v1.Orchestrator", ["Generate"]),
+        ("verify", "uag.model.v1.ModelService", ["DescribeModel", "GetTokenizer", "GetLoad"]),
+        (
+            "orchestrator",
+            "uag.orchestrator.v1.Orchestrator",
+            ["Generate", "GenerateUnary", "DescribeModel", "Tokenize", "Detokenize"],
+        ),
     ],
 )
 def test_reflection_tells_the_contract(

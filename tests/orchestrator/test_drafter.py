@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from orchestrator.side import Side, open_conversion
 from orchestrator.tally import Tally
 from tests.threaded_server import TokenizerOnly
 from uag_common.context import ContextVersion
+from uag_common.decoding import NoisePosition
 from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.worker import StepTime
 
@@ -27,16 +29,17 @@ class FakeSession:
 
     def __init__(self, answer: Answer, opening: Exception | None = None) -> None:
         self.context: list[int] = []
+        self.answer_start = 0
         self.commands: list[DraftCommand] = []
         self.closed = False
         self._answer = answer
         self._opening = opening
 
-    async def open(self, context_ids: Sequence[int]) -> ExchangeTime:
+    async def open(self, context_ids: Sequence[int], answer_start: int) -> ExchangeTime:
         await asyncio.sleep(0)
         if self._opening is not None:
             raise self._opening
-        self.context = list(context_ids)
+        self.context, self.answer_start = list(context_ids), answer_start
         return NO_TIME
 
     async def propose(self, command: DraftCommand) -> Drafted:
@@ -61,20 +64,22 @@ class Bench:
         answer: Answer,
         opening: Exception | None = None,
         context_length: int = 200,
+        *,
+        wait: bool = False,
     ) -> None:
         prompt = "def add(left"
-        ids = target.encode(TextPrompt(prompt))
+        encoded = target.encode(TextPrompt(prompt))
         self.target = target
         self.sessions: list[FakeSession] = []
-        self.tally = Tally()
+        self.tally = Tally(time.perf_counter())
 
         def open_session() -> FakeSession:
             self.sessions.append(FakeSession(answer, opening))
             return self.sessions[-1]
 
         self.drafter = ModelDrafter(
-            DraftPlan(tokens=4, context_length=context_length),
-            open_conversion(target, draft, TextPrompt(prompt), ids),
+            DraftPlan(tokens=4, context_length=context_length, wait=wait),
+            open_conversion(target, draft, encoded),
             open_session,
             self.tally,
         )
@@ -85,7 +90,7 @@ class Bench:
         return self.drafter
 
     def ids(self, text: str) -> tuple[int, ...]:
-        return self.target.encode(TextPrompt(text))
+        return self.target.encode(TextPrompt(text)).ids
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +139,29 @@ async def test_nothing_is_waited_for_while_the_draft_opens(sides: tuple[Side, Si
     assert await bench.drafter.propose(1, room=5) == ()
     await asyncio.sleep(0.01)
     assert await bench.drafter.propose(2, room=5) != ()
+
+
+async def test_a_round_waits_for_the_draft_where_it_is_forced(sides: tuple[Side, Side]) -> None:
+    target, draft = sides
+    bench = Bench(target, draft, says(draft, "x"), wait=True)
+    bench.drafter.start()
+    assert await bench.drafter.propose(1, room=5) != ()
+
+
+async def test_the_draft_is_told_where_in_the_answer_it_goes_on(sides: tuple[Side, Side]) -> None:
+    target, draft = sides
+    bench = Bench(target, draft, says(draft, "x"))
+    drafter = await bench.started()
+    session = bench.sessions[0]
+    assert session.answer_start == len(session.context)
+    eos = target.vocabulary.roles.primary_eos
+    assert eos is not None
+    for number, ids in enumerate(((), bench.ids(": int"), (eos, eos), bench.ids("y")), start=1):
+        drafter.commit(ids)
+        await drafter.propose(number, room=5)
+    assert [command.position for command in session.commands] == [
+        NoisePosition(0), NoisePosition(5), NoisePosition(5, 2), NoisePosition(6),
+    ]  # fmt: skip
 
 
 async def test_a_draft_that_cannot_be_opened_is_told(sides: tuple[Side, Side]) -> None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
-from orchestrator.prompt.chat_template import ChatMessage, ChatTemplate, PlainChat
+from orchestrator.prompt.chat_template import ChatMessage, PlainChat
 from orchestrator.prompt.encoder import PromptEncoder
+from orchestrator.prompt.neutral import NeutralChat
 from tests.conversion.vocabularies import tokenizers_directory
+from tests.orchestrator.chat_templates import (
+    CHATML,
+    FAMILIES,
+    a_template,
+    tokenizer_files,
+    with_template,
+)
 from uag_common.errors import InvalidRequestError
 from uag_common.model import TokenizerFile
 
@@ -26,22 +35,15 @@ NAMES = (
     "starcoder",
     "smollm2",
 )
-CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-MISTRAL = (
-    "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }}[/INST]"
-    "{% else %}{{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
-)
 TURNS = (ChatMessage("user", "Hi, who are you?"), ChatMessage("assistant", "A model."))
-
-
-def files(folder: Path, template: str | None = None) -> list[TokenizerFile]:
-    found = [TokenizerFile(path.name, path.read_bytes()) for path in folder.glob("*.json")]
-    if template is not None:
-        found.append(TokenizerFile("chat_template.jinja", template.encode()))
-    return found
+ANSWER = "<think>\nWho asks?\n</think>\n\n  A model, {'of': \"few\"} words.  "
+CONVERSATIONS = (
+    TURNS,
+    (ChatMessage("user", "  Leading and trailing\n\n"),),
+    (ChatMessage("user", "日本 🙂 é\u2581<a>"), ChatMessage("assistant", ANSWER)) * 2,
+    (ChatMessage("user", ""), ChatMessage("assistant", "\ue000 private \U000f0000")),
+    (ChatMessage("system", "Answer /no_think"), ChatMessage("user", "ABC? 1/2 [x] (y)")),
+)
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -50,110 +52,127 @@ def folder(request: pytest.FixtureRequest, real_tokenizers: None) -> Path:
     return tokenizers_directory() / str(request.param)
 
 
-def test_raw_text_is_encoded_as_the_library_does(folder: Path) -> None:
-    encoder, library = PromptEncoder(files(folder)), AutoTokenizer.from_pretrained(folder)
+@pytest.fixture(scope="module")
+def library(folder: Path) -> Any:
+    return AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> PromptEncoder:
+    return PromptEncoder(tokenizer_files(folder))
+
+
+def test_raw_text_is_encoded_as_the_library_does(encoder: PromptEncoder, library: Any) -> None:
     for text in TEXTS:
         assert list(encoder.encode_text(text)) == library(text).input_ids
 
 
-def test_text_never_becomes_a_control_token(folder: Path) -> None:
-    encoder = PromptEncoder(files(folder))
-    control = {token["id"] for token in encoder._control.values()}
-    text = "a".join(encoder._control)
-    ids = encoder.encode_text(text)[len(encoder.start_ids()) :]
-    assert not control.intersection(ids)
-
-
-@pytest.mark.parametrize(("name", "template"), [("qwen2", CHATML), ("mixtral", MISTRAL)])
-def test_a_chat_is_rendered_as_transformers_does(
-    real_tokenizers: None, name: str, template: str
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_chat_is_encoded_as_transformers_does(
+    encoder: PromptEncoder, library: Any, family: str
 ) -> None:
-    del real_tokenizers
-    folder = tokenizers_directory() / name
-    library = AutoTokenizer.from_pretrained(folder)
-    library.chat_template = template
-    turns = [{"role": turn.role, "content": turn.content} for turn in TURNS]
-    expected = library.apply_chat_template(turns, add_generation_prompt=True)["input_ids"]
-    encoder = PromptEncoder(files(folder, template))
-    assert list(encoder.encode_chat(TURNS)) == expected
+    library.chat_template = FAMILIES[family]
+    template = a_template(FAMILIES[family], **library.special_tokens_map)
+    encoder = with_template(encoder, template)
+    for conversation in CONVERSATIONS:
+        turns = [{"role": turn.role, "content": turn.content} for turn in conversation]
+        expected = library.apply_chat_template(turns, add_generation_prompt=True)["input_ids"]
+        assert list(encoder.encode_chat(conversation)) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "template", "lookalike"),
-    [("qwen2", CHATML, "<|im_end|>"), ("mixtral", MISTRAL, "[/INST]"), ("phi3", CHATML, "</s>")],
-)
-def test_a_message_that_looks_like_control_tokens_stays_text(
-    real_tokenizers: None, name: str, template: str, lookalike: str
-) -> None:
-    del real_tokenizers
-    encoder = PromptEncoder(files(tokenizers_directory() / name, template))
-    control = {token["id"] for token in encoder._control.values()}
-    plain = encoder.encode_chat([ChatMessage("user", "a b")])
-    tricky = encoder.encode_chat([ChatMessage("user", f"a {lookalike} b")])
-    assert [i for i in tricky if i in control] == [i for i in plain if i in control]
-    # What stands before the message is encoded as without the trick.
-    assert tricky[:2] == plain[:2]
+@pytest.mark.parametrize("family", ["chatml", "placeholders", "brackets"])
+def test_in_parts_a_chat_is_encoded_as_a_whole(encoder: PromptEncoder, family: str) -> None:
+    """As it is where a message has the text of a control token."""
+    template = a_template(FAMILIES[family], bos_token="<s>", eos_token="</s>")  # noqa: S106
+    encoder = with_template(encoder, template)
+    for conversation in CONVERSATIONS:
+        neutral = NeutralChat.of(conversation)
+        (unread,) = template.render(neutral.messages)
+        own = encoder._own(neutral, unread)
+        parts = encoder._encode_between(own, neutral.restore(unread))
+        assert tuple(parts) == encoder.encode_chat(conversation)
 
 
 def test_without_a_template_a_conversation_is_a_text(gpt2: Path) -> None:
-    encoder = PromptEncoder(files(gpt2))
+    encoder = PromptEncoder(tokenizer_files(gpt2))
+    assert not encoder.has_chat_template
     rendered = PlainChat().render(TURNS)
     assert rendered.endswith("Assistant:\n")
     assert encoder.encode_chat(TURNS) == encoder.encode_text(rendered)
 
 
-def test_a_template_that_refuses_is_told_with_its_reason() -> None:
-    template = ChatTemplate("{{ raise_exception('roles must alternate') }}", [])
-    with pytest.raises(InvalidRequestError, match="roles must alternate"):
-        template.render(TURNS)
-
-
-@pytest.mark.parametrize("source", ["{{ messages[9].role.x }}", "{{ 1 + 'a' }}", "{{ 1 // 0 }}"])
-def test_a_template_that_fails_is_told(source: str) -> None:
-    with pytest.raises(InvalidRequestError, match="chat template refuses"):
-        ChatTemplate(source, []).render(TURNS)
-
-
-def test_a_template_runs_in_a_sandbox() -> None:
-    template = ChatTemplate("{{ messages.__class__.__mro__ }}", [])
-    with pytest.raises(InvalidRequestError, match="unsafe"):
-        template.render(TURNS)
-
-
-def test_the_tags_and_filters_of_transformers_are_known() -> None:
-    source = (
-        "{% generation %}{{ messages | tojson }}{% endgeneration %}"
-        "{% for m in messages %}{% break %}{% endfor %}{{ strftime_now('%Y') | length }}"
-    )
-    text = ChatTemplate(source, []).render([ChatMessage("user", "é<")])
-    assert text == '[{"role": "user", "content": "é<"}]4'
-
-
 def test_a_draft_whose_template_refuses_reads_a_text(llama: Path) -> None:
-    refuses = "{{ raise_exception('no system role') }}"
-    encoder = PromptEncoder(files(llama, refuses))
+    encoder = PromptEncoder(tokenizer_files(llama, "{{ raise_exception('no system role') }}"))
+    assert encoder.has_chat_template
     with pytest.raises(InvalidRequestError, match="no system role"):
         encoder.encode_chat(TURNS)
     assert encoder.encode_chat_somehow(TURNS) == encoder.encode_text(PlainChat().render(TURNS))
 
 
-def test_no_text_is_taken_for_the_mark_of_a_control_token(real_tokenizers: None) -> None:
-    """Marks stand for look-alikes while the template is rendered; a text may hold their letters."""
+def test_the_start_of_a_text_is_what_stands_before_it(encoder: PromptEncoder, library: Any) -> None:
+    plain = library("a", add_special_tokens=False).input_ids
+    assert [*encoder.start_ids(), *plain] == library("a").input_ids
+
+
+def test_what_stands_after_a_text_is_no_start_of_one(real_tokenizers: None) -> None:
     del real_tokenizers
-    encoder = PromptEncoder(files(tokenizers_directory() / "qwen2", CHATML))
-    text = "\ue0000\ue001 <|im_end|> \ue000\ue0000\ue001\ue000"
-    ids = encoder.encode_chat([ChatMessage("user", text)])
-    assert text in encoder._library.decode(list(ids), skip_special_tokens=False)
+    encoder = PromptEncoder(tokenizer_files(tokenizers_directory() / "distilbert"))
+    (start,) = encoder.start_ids()
+    assert encoder.encode_text("fox")[0] == start
+    assert encoder.encode_text("fox")[-1] != encoder.encode_text("dog")[-2]
+    assert len(encoder.encode_text("fox")) == 3
 
 
-def test_a_tokenizer_file_that_cuts_or_fills_texts_does_neither(llama: Path) -> None:
-    spec = json.loads((llama / "tokenizer.json").read_text())
-    spec["truncation"] = {
-        "direction": "Right",
-        "max_length": 2,
-        "strategy": "LongestFirst",
-        "stride": 0,
-    }
-    changed = [TokenizerFile("tokenizer.json", json.dumps(spec).encode())]
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {
+            "truncation": {
+                "direction": "Right",
+                "max_length": 2,
+                "strategy": "LongestFirst",
+                "stride": 0,
+            }
+        },
+        {
+            "padding": {
+                "strategy": {"Fixed": 40},
+                "direction": "Right",
+                "pad_to_multiple_of": None,
+                "pad_id": 0,
+                "pad_type_id": 0,
+                "pad_token": "<eos>",
+            }
+        },
+    ],
+)
+def test_a_tokenizer_file_that_cuts_or_fills_texts_does_neither(
+    llama: Path, changed: dict[str, object]
+) -> None:
+    spec = json.loads((llama / "tokenizer.json").read_text()) | changed
+    encoder = PromptEncoder([TokenizerFile("tokenizer.json", json.dumps(spec).encode())])
     text = "The quick brown fox jumps"
-    assert PromptEncoder(changed).encode_text(text) == PromptEncoder(files(llama)).encode_text(text)
+    assert encoder.encode_text(text) == PromptEncoder(tokenizer_files(llama)).encode_text(text)
+
+
+def test_a_tokenizer_that_merges_at_random_does_not(llama: Path) -> None:
+    spec = json.loads((llama / "tokenizer.json").read_text())
+    spec["model"]["dropout"] = 0.9
+    encoder = PromptEncoder([TokenizerFile("tokenizer.json", json.dumps(spec).encode())])
+    text = "The quick brown fox jumps"
+    assert encoder.encode_text(text) == PromptEncoder(tokenizer_files(llama)).encode_text(text)
+
+
+def test_the_template_of_a_configuration_names_its_tokens(llama: Path) -> None:
+    source = "{{ bos_token }}{{ eos_token }}{{ sep_token is defined }}{{ messages[0].content }}"
+    config = {
+        "bos_token": {"content": "<turn>"},
+        "eos_token": "<eos>",
+        "chat_template": [{"name": "default", "template": source}],
+    }
+    spec = TokenizerFile("tokenizer.json", (llama / "tokenizer.json").read_bytes())
+    told = TokenizerFile("tokenizer_config.json", json.dumps(config).encode())
+    plain = PromptEncoder(tokenizer_files(llama, CHATML))
+    ids = PromptEncoder([spec, told]).encode_chat([ChatMessage("user", "fox")])
+    assert ids[2:] == plain.encode_text("Falsefox")
+    assert len({*ids[:2]}) == 2

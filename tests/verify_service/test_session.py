@@ -1,77 +1,206 @@
 from __future__ import annotations
 
-import pytest
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
 
-from tests.fakes import CONTEXT_LENGTH, VOCABULARY, FakeModel
-from uag_common.context import ContextVersion
-from uag_common.errors import InvalidRequestError, PromptTooLongError, StaleContextError
-from uag_common.limits import MAX_CANDIDATES
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cached_model import IDS, CachedModel, continuation
+from tests.fakes import FakeModel, count_up
+from tests.verify_service.commands import opening, version
+from uag_common.decoding import Decoding, PrefixReuse, Sampling
+from uag_common.errors import InvalidRequestError
+from uag_common.model import Model, TokenChooser
+from uag_common.prefix_cache import PrefixCache
+from uag_common.worker import Worker
 from verify_service.session import VerifySession
 
-
-@pytest.fixture
-def model() -> FakeModel:
-    return FakeModel()
+KEYS = (PrefixReuse(), PrefixReuse(b"a"), PrefixReuse(b"a", keep=True), PrefixReuse(b"b", True))
 
 
-@pytest.fixture
-def session(model: FakeModel) -> VerifySession:
-    session = VerifySession(model)
-    session.check_open((1, 2, 3))
-    assert session.open((1, 2, 3)).id == 4
-    return session
+def new_session(model: Model, worker: Worker | None = None) -> VerifySession:
+    return VerifySession(model, worker or Worker("test"), PrefixCache(10**6))
 
 
-def version(*ids: int) -> ContextVersion:
-    return ContextVersion.of(ids, len(ids))
-
-
-def test_each_round_is_one_forward_and_runs_the_last_token_once(
-    session: VerifySession, model: FakeModel
-) -> None:
-    assert session.verify((5, 6, 1)).accepted == 2
-    session.verify(())
-    session.verify((9,))
-    assert model.sequence.fed == [(1, 2, 3), (4, 5, 6, 1), (7,), (8, 9)]
-    assert model.sequence.ids == [1, 2, 3, 4, 5, 6, 7, 8, 9, 1]
-
-
-def test_the_next_token_follows_the_last_accepted_one(session: VerifySession) -> None:
-    done = session.verify((5, 7))
-    assert (done.accepted, done.next.id) == (1, 6)
-    assert done.next.logprob == pytest.approx(-0.2)
-
-
-def test_a_command_for_another_context_is_stale(session: VerifySession) -> None:
-    session.check_verify(version(1, 2, 3, 4), (5,))
-    for other in (version(1, 2, 3), version(1, 2, 3, 5), version(1, 2, 3, 4, 5)):
-        with pytest.raises(StaleContextError):
-            session.check_verify(other, (5,))
-
-
-def test_bad_commands_are_refused_before_the_model_runs(
-    session: VerifySession, model: FakeModel
-) -> None:
-    good = version(1, 2, 3, 4)
-    with pytest.raises(InvalidRequestError, match=f"id {VOCABULARY} is outside"):
-        session.check_verify(good, (5, VOCABULARY))
-    with pytest.raises(InvalidRequestError, match=f"at most {MAX_CANDIDATES}"):
-        session.check_verify(good, (5,) * (MAX_CANDIDATES + 1))
-    with pytest.raises(PromptTooLongError):
-        session.check_verify(good, (5,) * (CONTEXT_LENGTH - 4))
-    with pytest.raises(InvalidRequestError, match="open already"):
-        session.check_open((1,))
-    assert len(model.sequence.fed) == 1
-
-
-def test_a_session_is_opened_first_and_with_a_prompt_that_fits(model: FakeModel) -> None:
-    session = VerifySession(model)
+async def test_commands_out_of_order_are_refused() -> None:
+    session = new_session(FakeModel())
     with pytest.raises(InvalidRequestError, match="opened first"):
-        session.check_verify(version(), ())
-    with pytest.raises(InvalidRequestError, match="must not be empty"):
-        session.check_open(())
-    with pytest.raises(InvalidRequestError, match="outside the vocabulary"):
-        session.check_open((1, VOCABULARY))
-    with pytest.raises(PromptTooLongError):
-        session.check_open((1,) * CONTEXT_LENGTH)
-    session.check_open((1,) * (CONTEXT_LENGTH - 1))
+        await session.verify(version(()), ())
+    await session.open(opening((1, 2, 3)))
+    with pytest.raises(InvalidRequestError, match="open already"):
+        await session.open(opening((1, 2, 3)))
+    done = await session.verify(version((1, 2, 3, 4)), (5,))
+    assert (len(done.value.accepted), done.value.next.id) == (1, 6)
+
+
+async def test_a_refused_command_runs_nothing() -> None:
+    model = FakeModel()
+    session = new_session(model)
+    with pytest.raises(InvalidRequestError):
+        await session.open(opening((1,), answer_start=2))
+    assert (model.sequences, model.choosers) == ([], [])
+    session.close()
+
+
+async def test_a_constraint_is_compiled_by_neither_the_loop_nor_the_worker() -> None:
+    seen: list[int] = []
+
+    class Slow(FakeModel):
+        def new_chooser(self, decoding: Decoding, answer_start: int) -> TokenChooser:  # type: ignore[override]
+            seen.append(threading.get_ident())
+            return super().new_chooser(decoding, answer_start)
+
+    worker = Worker("test")
+    await new_session(Slow(), worker).open(opening((1,)))
+    model_thread = (await worker.run(threading.get_ident)).value
+    assert seen[0] not in (threading.get_ident(), model_thread)
+
+
+@pytest.mark.parametrize("before", ["open", "verify"])
+async def test_a_session_that_is_dropped_in_a_step_ends_after_it(before: str) -> None:
+    release, running = threading.Event(), threading.Event()
+
+    def slow(context: Sequence[int]) -> int:
+        if len(context) == (3 if before == "open" else 4):
+            running.set()
+            release.wait(10)
+        return count_up(context)
+
+    model, worker, cache = FakeModel(slow), Worker("test"), PrefixCache(10**6)
+    session = VerifySession(model, worker, cache)
+    prefix = PrefixReuse(b"a", keep=True)
+
+    async def use() -> None:
+        try:
+            await session.open(opening((1, 2, 3), prefix=prefix))
+            await session.verify(version((1, 2, 3, 4)), ())
+        finally:
+            session.close()
+
+    using = asyncio.ensure_future(use())
+    await asyncio.to_thread(running.wait, 10)
+    using.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await using
+    assert worker.pending == 2
+    release.set()
+    await worker.run(lambda: None)
+    assert worker.pending == 0
+    # The step was finished before the session's end: what it has cached is kept.
+    assert cache.kept_bytes == (300 if before == "open" else 400)
+
+
+async def test_an_ended_session_holds_no_cache() -> None:
+    model, worker = CachedModel(), Worker("test")
+    session = new_session(model, worker)
+    await session.open(opening((1, 2, 3)))
+    assert model.cached_tokens() == 3
+    session.close()
+    await worker.run(lambda: None)
+    # Not even while somebody, such as a traceback, holds the session.
+    assert model.cached_tokens() == 0
+
+
+async def test_steps_of_a_greater_priority_go_first() -> None:
+    running, release, order = threading.Event(), threading.Event(), []
+
+    def next_token(context: Sequence[int]) -> int:
+        order.append(context[0])
+        if context[0] == 1:
+            running.set()
+            release.wait(10)
+        return count_up(context)
+
+    worker, cache, model = Worker("test"), PrefixCache(0), FakeModel(next_token)
+    sessions = {first: VerifySession(model, worker, cache) for first in (1, 2, 3)}
+
+    async def while_the_first_runs(steps: Sequence[Coroutine[None, None, object]]) -> None:
+        running.clear()
+        release.clear()
+        tasks = [asyncio.ensure_future(steps[0])]
+        await asyncio.to_thread(running.wait, 10)
+        tasks += [asyncio.ensure_future(step) for step in steps[1:]]
+        while worker.pending < len(steps):  # noqa: ASYNC110 - what it waits for is no event
+            await asyncio.sleep(0.001)
+        release.set()
+        await asyncio.gather(*tasks)
+
+    priorities = {1: 0, 2: -50, 3: 50}
+    await while_the_first_runs(
+        [
+            session.open(opening((first,), priority=priorities[first]))
+            for first, session in sessions.items()
+        ]
+    )
+    await while_the_first_runs(
+        [session.verify(version((first, first + 1)), ()) for first, session in sessions.items()]
+    )
+    assert order == [1, 3, 2, 1, 3, 2]
+
+
+@dataclass
+class Answer:
+    """One answer of a schedule, and how far it is."""
+
+    prompt: list[int]
+    prefix: PrefixReuse
+    seed: int
+    guesses: list[list[int]]
+    got: list[int] = field(default_factory=list)
+
+    async def run(self, session: VerifySession, turn: asyncio.Semaphore) -> None:
+        decoding = Decoding(sampling=Sampling(temperature=1.0, seed=self.seed))
+        start = await session.open(opening(self.prompt, decoding=decoding, prefix=self.prefix))
+        self.got.append(start.value.first.id)
+        for guess in self.guesses:
+            async with turn:
+                committed = version((*self.prompt, *self.got))
+                done = (await session.verify(committed, guess)).value
+            self.got += [choice.id for choice in (*done.accepted, done.next)]
+        session.close()
+
+
+ids = st.integers(1, IDS - 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            Answer,
+            # Short and of few ids: many of them begin alike.
+            prompt=st.lists(ids, min_size=1, max_size=6),
+            prefix=st.sampled_from(KEYS),
+            seed=st.integers(0, 2),
+            guesses=st.lists(st.lists(ids, max_size=3), max_size=4),
+        ),
+        max_size=8,
+    ),
+    st.integers(1, 3),
+    st.sampled_from([0, 700, 10**6]),
+)
+def test_sessions_that_share_get_what_each_gets_alone(
+    answers: list[Answer], at_once: int, cache_bytes: int
+) -> None:
+    model, worker, cache = CachedModel(), Worker("test"), PrefixCache(cache_bytes)
+
+    async def run_all() -> None:
+        turn = asyncio.Semaphore(at_once)
+        sessions = [(answer, VerifySession(model, worker, cache)) for answer in answers]
+        await asyncio.gather(*(answer.run(session, turn) for answer, session in sessions))
+        await worker.run(lambda: None)
+
+    asyncio.run(run_all())
+    for answer in answers:
+        count = len(answer.got)
+        assert count >= len(answer.guesses) + 1
+        start = len(answer.prompt)
+        assert answer.got == continuation(answer.prompt, count, start, answer.seed)
+        answer.got.clear()
+    assert cache.kept_bytes <= cache_bytes
+    assert 100 * model.cached_tokens() == cache.kept_bytes
+    worker.close()

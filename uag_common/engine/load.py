@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 
@@ -12,12 +11,20 @@ from transformers.utils import logging as transformers_logging
 
 from uag_common.engine.causal import CausalModel
 from uag_common.errors import StartError, UagError
-from uag_common.model import ModelDescription, Rollback, TokenizerFile, tokenizer_sha256
+from uag_common.model import (
+    ModelDescription,
+    Rollback,
+    TokenizerFile,
+    TokenRoles,
+    tokenizer_sha256,
+)
 from uag_common.model_settings import ModelServiceSettings
 from uag_common.models.memory import DTYPE_BYTES, available_bytes, estimate
 from uag_common.models.roles import read_roles
 from uag_common.models.source import resolve
 from uag_common.settings import variable_name
+from uag_common.tokenizer.errors import TokenizerError
+from uag_common.tokenizer.token_table import TokenTable
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +63,8 @@ def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.devi
     config = _config(folder, settings)
     network = _network(folder, config, settings, device)
     vocabulary_size = network.get_input_embeddings().weight.shape[0]
-    _check_vocabulary(files[0], vocabulary_size)
+    roles = read_roles(folder, vocabulary_size)
+    table = _token_table(files[0], roles, vocabulary_size)
     name, _, revision = settings.model.partition("@")
     description = ModelDescription(
         model_id=name,
@@ -70,9 +78,9 @@ def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.devi
         rollback=Rollback.TRUNCATE,
         parameter_count=network.num_parameters(),
         weight_bytes=sum(p.numel() * p.element_size() for p in network.parameters()),
-        roles=read_roles(folder, vocabulary_size),
+        roles=roles,
     )
-    model = CausalModel(network, description, files)
+    model = CausalModel(network, description, files, table)
     model.test_step()
     return model
 
@@ -166,17 +174,11 @@ def _context_length(config: PretrainedConfig) -> int:
     return min(length, MAX_CONTEXT_LENGTH)
 
 
-def _check_vocabulary(tokenizer_json: TokenizerFile, rows: int) -> None:
-    tokenizer = json.loads(tokenizer_json.content)
-    added = (token["id"] for token in tokenizer.get("added_tokens", ()))
-    vocabulary = tokenizer["model"]["vocab"]
-    ids = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
-    largest = max(max(ids, default=-1), max(added, default=-1))
-    if largest >= rows:
-        raise StartError(
-            f"the tokenizer has ids up to {largest}, but the model's embedding has {rows} rows: "
-            "these two do not belong together"
-        )
+def _token_table(tokenizer_json: TokenizerFile, roles: TokenRoles, rows: int) -> TokenTable:
+    try:
+        return TokenTable.build(tokenizer_json.content.decode(), roles.eos_ids, rows)
+    except (TokenizerError, UnicodeDecodeError) as error:
+        raise StartError(f"its tokenizer cannot be used: {error}") from error
 
 
 def _first_line(error: Exception) -> str:

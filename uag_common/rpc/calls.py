@@ -1,4 +1,5 @@
-"""The calls that a server has open: how it ends without cutting any off. Knows no service."""
+"""The calls that a server has open: how many there may be, and how it ends without cutting any off.
+Knows no service."""
 
 from __future__ import annotations
 
@@ -6,24 +7,36 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from uag_common.errors import PeerUnavailableError
+from uag_common.errors import OverloadedError, PeerUnavailableError
+
+MAX_OPEN_CALLS = 1024
+"""A call may hold a message of the greatest size; more calls than this are refused unread."""
+
+RETRY_SECONDS = 1.0
 
 
 class OpenCalls:
     """Counts the calls of our own services. Those of health and reflection do not count: a watcher
     of health never ends by itself, and must not hold up the end of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_OPEN_CALLS) -> None:
+        self._most = most
         self._count = 0
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
+        self.ending = asyncio.Event()
+        """Set when the grace of a server that ends is over: running answers then say their last
+        word and end by themselves, before they are cut."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """A call from its start to its end. Raises PeerUnavailableError once calls are closed."""
+        """A call from its start to its end. Raises PeerUnavailableError once calls are closed,
+        OverloadedError if there are too many."""
         if self._closed:
             raise PeerUnavailableError("the service is shutting down; ask another replica")
+        if self._count >= self._most:
+            raise OverloadedError(f"the service has {self._most} calls open", RETRY_SECONDS)
         self._count += 1
         self._idle.clear()
         try:

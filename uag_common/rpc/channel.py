@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import grpc
 
+from uag_common.rpc.calls import MAX_OPEN_CALLS
+
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """A prompt of a million tokens takes 5 MB; a tokenizer file is sent in chunks."""
 
@@ -15,8 +17,27 @@ _SIZES = (
 )
 _PING_MS = 20_000
 
+MAX_METADATA_BYTES = 16 * 1024
+"""A trace context and a key take a few hundred."""
+
+MAX_STREAMS = 2 * MAX_OPEN_CALLS
+"""Of one connection. More than the calls that are served, so that the next one is refused in words
+and does not wait inside its client; without a bound one connection can take all memory."""
+
+MAX_PENDING = 16 * MAX_OPEN_CALLS
+"""Calls of one method that have come in and are not seen to yet. By default gRPC drops some from
+1000 on, without a word: so many come in one burst of good clients, and a client that opens and
+resets streams as fast as it can would have the others' calls dropped with its own."""
+
 SERVER_OPTIONS = (
     *_SIZES,
+    # One limit for both: between a lower first one and a higher second gRPC refuses by chance.
+    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
+    ("grpc.max_concurrent_streams", MAX_STREAMS),
+    ("grpc.server.max_pending_requests", MAX_PENDING),
+    # Who connects and says nothing; the default waits for two minutes.
+    ("grpc.server_handshake_timeout_ms", _PING_MS),
     # Without this two servers share a port silently, and each gets half of the calls.
     ("grpc.so_reuseport", 0),
     # A silent network is noticed within a minute; the default is two hours.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, aclosing, nullcontext
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from uag_common.errors import (
-    InvalidRequestError,
+    InternalError,
     OverloadedError,
     PeerRefusedError,
     PeerUnavailableError,
@@ -20,11 +21,20 @@ from uag_common.errors import (
     UagError,
 )
 from uag_common.rpc.calls import OpenCalls
+from uag_common.rpc.channel import MAX_MESSAGE_BYTES
+from uag_common.rpc.messages import (
+    FIRST_MESSAGE_SECONDS,
+    MAX_NAME_BYTES,
+    arriving,
+    forgiving,
+    only,
+)
+from uag_common.rpc.status_details import read_details, to_status
 
 log = logging.getLogger(__name__)
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-Handler: TypeAlias = Callable[[Any, Context], Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _UNREACHABLE = (
     grpc.StatusCode.UNAVAILABLE,
@@ -35,103 +45,124 @@ _UNREACHABLE = (
 
 def from_rpc_error(peer: str, error: grpc.aio.AioRpcError) -> UagError:
     """What a failed call to `peer` means to its caller."""
-    return from_status(peer, error.code(), error.details())
+    return from_status(peer, error.code(), error.details(), error.trailing_metadata())
 
 
-def from_status(peer: str, code: grpc.StatusCode, details: str | None) -> UagError:
+def from_status(
+    peer: str,
+    code: grpc.StatusCode,
+    message: str | None,
+    trailing_metadata: Iterable[Any] | None,
+) -> UagError:
     """What a call to `peer` that ended with `code` means to its caller."""
-    told = f"{peer}: {details or code.name}"
+    told = f"{peer}: {message or code.name}"
+    details = read_details(trailing_metadata or ())
     if code is grpc.StatusCode.FAILED_PRECONDITION:
         return StaleContextError(told)
     if code is grpc.StatusCode.OUT_OF_RANGE:
         return PromptTooLongError(told)
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-        return OverloadedError(told)
+        return OverloadedError(told, details.retry_seconds)
     if code in _UNREACHABLE:
         return PeerUnavailableError(told)
-    return PeerRefusedError(told)
+    return PeerRefusedError(told, details.refusal)
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
-    """Ends a call with the status of the typed error that its handler raised."""
+    """Ends a call with the status of the typed error that its handler raised, and refuses what is
+    no message before a handler sees it."""
 
-    def __init__(self, calls: OpenCalls) -> None:
+    def __init__(
+        self, calls: OpenCalls, first_message_seconds: float = FIRST_MESSAGE_SECONDS
+    ) -> None:
         self._calls = calls
+        self._first_message_seconds = first_message_seconds
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         handler = await continuation(handler_call_details)
-        # Health and reflection come from libraries and end their calls themselves.
-        if handler is None or not handler_call_details.method.startswith("/uag."):
-            return handler
-        if handler.stream_stream is not None:
-            wrap = grpc.stream_stream_rpc_method_handler
-            inner = _stream(handler.stream_stream, _whole_messages, self._calls)
-        elif handler.unary_stream is not None:
-            wrap = grpc.unary_stream_rpc_method_handler
-            inner = _stream(handler.unary_stream, _whole, self._calls)
-        else:
-            wrap = grpc.unary_unary_rpc_method_handler
-            inner = _unary(handler.unary_unary, self._calls)
-        return wrap(inner, _forgiving(handler.request_deserializer), handler.response_serializer)
+        if handler is None:
+            return None
+        # Health and reflection come from libraries.
+        ours = handler_call_details.method.startswith("/uag.")
+        method = _Method(
+            handler,
+            self._calls.one if ours else nullcontext,
+            MAX_MESSAGE_BYTES if ours else MAX_NAME_BYTES,
+            self._first_message_seconds,
+        )
+        return method.guarded()
 
 
-class _Malformed:
-    """Stands for bytes that are no message, so that they too are refused by a typed error."""
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A method as its service brought it. `counted` spans each of its calls."""
 
+    handler: Handler
+    counted: Callable[[], AbstractContextManager[None]]
+    most_bytes: int
+    first_message_seconds: float
 
-def _forgiving(deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    def call(data: bytes) -> Any:
+    def guarded(self) -> Handler:
+        """The method with its messages checked and its errors mapped. It takes a stream of messages
+        in any case, which is the same on the wire: for a method of one message gRPC itself would
+        wait without end, and would not end a call without one."""
+        wrap: Callable[..., Handler] = (
+            grpc.stream_stream_rpc_method_handler
+            if self.handler.response_streaming
+            else grpc.stream_unary_rpc_method_handler
+        )
+        serve = self._answers if self.handler.response_streaming else self._answer
+        deserialize = self.handler.request_deserializer
+        if deserialize is not None:
+            deserialize = forgiving(deserialize, self.most_bytes)
+        return wrap(serve, deserialize, self.handler.response_serializer)
+
+    async def _answers(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
         try:
-            return deserialize(data)
-        except DecodeError:
-            return _Malformed()
-
-    return call
-
-
-def _whole(request: Any) -> Any:
-    if isinstance(request, _Malformed):
-        raise InvalidRequestError("request", "is no valid protobuf message of its type")
-    return request
-
-
-async def _whole_messages(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    async for request in requests:
-        yield _whole(request)
-
-
-def _stream(handler: Handler, checked: Callable[[Any], Any], calls: OpenCalls) -> Handler:
-    async def call(request: Any, context: Context) -> AsyncIterator[Any]:
-        try:
-            with calls.one():
-                async with aclosing(handler(checked(request), context)) as answers:
-                    async for answer in answers:
-                        yield answer
+            with self.counted():
+                async with aclosing(self._checked(requests)) as messages:
+                    request = await self._taken(messages)
+                    if inspect.iscoroutinefunction(self._behaviour):
+                        await self._behaviour(request, context)
+                        return
+                    async with aclosing(self._behaviour(request, context)) as answers:
+                        async for answer in answers:
+                            yield answer
         except Exception as error:
             await _end(context, error)
 
-    return call
-
-
-def _unary(handler: Handler, calls: OpenCalls) -> Handler:
-    async def call(request: Any, context: Context) -> Any:
+    async def _answer(self, requests: AsyncIterator[Any], context: Context) -> Any:
         try:
-            with calls.one():
-                return await handler(_whole(request), context)
+            with self.counted():
+                async with aclosing(self._checked(requests)) as messages:
+                    return await self._behaviour(await self._taken(messages), context)
         except Exception as error:
             await _end(context, error)
 
-    return call
+    def _checked(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+        return arriving(requests, self.first_message_seconds)
+
+    async def _taken(self, messages: AsyncIterator[Any]) -> Any:
+        return messages if self.handler.request_streaming else await only(messages)
+
+    @property
+    def _behaviour(self) -> Any:
+        one = self.handler.unary_unary or self.handler.unary_stream
+        return one or self.handler.stream_unary or self.handler.stream_stream
 
 
 async def _end(context: Context, error: Exception) -> NoReturn:
     """A typed error is told as it stands; a bug of ours is logged whole and told in a word."""
-    if isinstance(error, UagError):
-        await context.abort(grpc.StatusCode[error.status], str(error))
-    log.error("unexpected failure in a call", exc_info=error)
-    await context.abort(grpc.StatusCode.INTERNAL, "internal error; the server's log tells more")
+    # A handler that ended its call itself, or a client that left.
+    if isinstance(error, grpc.aio.BaseError):
+        raise error
+    if not isinstance(error, UagError):
+        log.error("unexpected failure in a call", exc_info=error)
+        error = InternalError("internal error; the server's log tells more")
+    status = to_status(error)
+    await context.abort(status.code, status.details, status.trailing_metadata)
     raise error

@@ -15,9 +15,11 @@ import grpc
 
 from uag.model.v1 import model_pb2 as pb
 from uag.model.v1 import model_pb2_grpc
+from uag_common.admission import Admission
 from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.model import Model
 from uag_common.model_settings import ModelServiceSettings
+from uag_common.prefix_cache import PrefixCache
 from uag_common.rpc.errors import Context
 from uag_common.rpc.model_messages import encode_description, tokenizer_chunks
 from uag_common.rpc.server import RpcServer, StopSignal
@@ -26,15 +28,19 @@ from uag_common.worker import Worker
 
 log = logging.getLogger(__name__)
 
+MEGABYTE = 1_000_000
+
 MODEL_SERVICE = pb.DESCRIPTOR.services_by_name["ModelService"].full_name
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model and the thread that runs it."""
+    """A model, the thread that runs it, and what its sessions share."""
 
     model: Model
     worker: Worker
+    admission: Admission
+    prefixes: PrefixCache
 
     def check_tokenizer(self, sha256: str) -> None:
         """Raises StaleContextError if a session's ids are of another tokenizer than the model's."""
@@ -85,6 +91,20 @@ class ModelServicer(model_pb2_grpc.ModelServiceServicer):
         for chunk in tokenizer_chunks(self._slot.loaded.model.tokenizer_files):
             yield chunk
 
+    async def GetLoad(  # noqa: N802
+        self,
+        request: pb.GetLoadRequest,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
+    ) -> pb.GetLoadResponse:
+        loaded = self._slot.loaded
+        return pb.GetLoadResponse(
+            open_sessions=loaded.admission.open_sessions,
+            max_sessions=loaded.admission.max_sessions,
+            pending_steps=loaded.worker.pending,
+            kept_prefixes=loaded.prefixes.kept_prefixes,
+            kept_prefix_bytes=loaded.prefixes.kept_bytes,
+        )
+
 
 async def run_model_service(
     settings: ModelServiceSettings,
@@ -104,7 +124,14 @@ async def run_model_service(
         loading = asyncio.ensure_future(worker.run(load_model))
         if not await stop.before(loading):
             return
-        slot.fill(LoadedModel(loading.result().value, worker))
+        slot.fill(
+            LoadedModel(
+                model=loading.result().value,
+                worker=worker,
+                admission=Admission(settings.max_sessions, settings.idle_seconds),
+                prefixes=PrefixCache(settings.prefix_cache_mb * MEGABYTE),
+            )
+        )
         await server.set_serving(True)
         log.info("serving %s on port %d", slot.loaded.model.description.model_id, port)
         await stop.wait()

@@ -10,7 +10,7 @@ import logging
 import signal
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -22,11 +22,14 @@ from uag_common.rpc.calls import OpenCalls
 from uag_common.rpc.channel import SERVER_OPTIONS
 from uag_common.rpc.errors import ErrorInterceptor
 from uag_common.rpc.health import EndingHealth
+from uag_common.rpc.messages import FIRST_MESSAGE_SECONDS
+from uag_common.rpc.unknown_methods import Server
 
 log = logging.getLogger(__name__)
 
 LAST_WORDS_SECONDS = 1.0
-"""For what is still on its way to clients when all calls are over."""
+"""For answers to end by themselves when the grace is over, and for what is still on its way to
+clients when all calls are over."""
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -35,10 +38,14 @@ _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 class RpcServer:
     """Answers health and reflection from the start; its services are SERVING once it is told so."""
 
-    def __init__(self, service_names: Iterable[str]) -> None:
+    def __init__(
+        self,
+        service_names: Iterable[str],
+        first_message_seconds: float = FIRST_MESSAGE_SECONDS,
+    ) -> None:
         self._calls = OpenCalls()
-        interceptors = (ErrorInterceptor(self._calls),)
-        self.grpc = grpc.aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
+        interceptor = ErrorInterceptor(self._calls, first_message_seconds)
+        self.grpc = cast(grpc.aio.Server, Server((interceptor,), SERVER_OPTIONS))
         self._names = ("", *service_names)
         self._health = EndingHealth()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
@@ -70,12 +77,19 @@ class RpcServer:
         """What health tells of one name, of a service here or of a peer that this one needs."""
         await self._health.set(name, _SERVING if serving else _NOT_SERVING)
 
+    @property
+    def ending(self) -> asyncio.Event:
+        """Set when the server ends and its grace is over. An answer that waits for it beside its
+        work has LAST_WORDS_SECONDS from then on to tell its client that it ends."""
+        return self._calls.ending
+
     async def stop(self, grace_seconds: float) -> None:
-        """Turns health off, refuses new calls, lets running ones finish within the grace, and ends
-        what is left, those who watch health among it."""
+        """Turns health off, refuses new calls, lets running ones finish within the grace, tells
+        those that are left to end, and cuts off what does not, those who watch health among it."""
         await self._health.enter_graceful_shutdown()
         self._calls.close()
         await self._calls.idle(grace_seconds)
+        self.ending.set()
         self._health.end_watches()
         await self.grpc.stop(LAST_WORDS_SECONDS)
 

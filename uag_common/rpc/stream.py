@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Generic, TypeVar, cast
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar, cast
 
 import grpc
 
-from uag_common.errors import PeerUnavailableError
-from uag_common.rpc.errors import from_rpc_error, from_status
+from uag_common.errors import PeerUnavailableError, UagError
+from uag_common.rpc.errors import from_status
 
 Command = TypeVar("Command")
 Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+
+_WRITE_FAILED = "Internal error from Core"
 
 
 class SessionStream(Generic[Command, Answer]):
@@ -21,6 +25,8 @@ class SessionStream(Generic[Command, Answer]):
     def __init__(self, peer: str, call: grpc.aio.StreamStreamCall[Command, Answer]) -> None:
         self._peer = peer
         self._call = call
+        self._end: UagError = PeerUnavailableError(f"{peer} ended the session")
+        call.add_done_callback(self._note_end)
 
     async def exchange(self, command: Command, timeout_seconds: float) -> tuple[Answer, float]:
         """Sends a command and waits for its answer: the answer, and the seconds it took. Raises
@@ -36,21 +42,35 @@ class SessionStream(Generic[Command, Answer]):
             raise PeerUnavailableError(
                 f"{self._peer} did not answer within {timeout_seconds:g} s"
             ) from None
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(self._peer, error) from error
-        except asyncio.InvalidStateError:
-            raise await self._ending() from None
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            raise await self._ending() from error
         if answer is grpc.aio.EOF:  # type: ignore[attr-defined]
             raise await self._ending()
         return cast(Answer, answer), time.perf_counter() - began
 
-    async def _ending(self) -> Exception:
+    async def _ending(self) -> UagError:
         """Why the stream is over, once it is."""
-        code, details = await self._call.code(), await self._call.details()
-        if code is grpc.StatusCode.OK:
-            return PeerUnavailableError(f"{self._peer} ended the session")
-        return from_status(self._peer, code, details)
+        await self._call.code()
+        return self._end
+
+    def _note_end(self, call: grpc.aio.StreamStreamCall[Command, Answer]) -> None:
+        """Keeps the status that was known first. When a stream ends while a command is being
+        written, grpc.aio puts one of its own in the place of the peer's; one that came first tells
+        only that the stream ended."""
+        code, message = _now(call.code()), _now(call.details())
+        if code is not grpc.StatusCode.OK and message != _WRITE_FAILED:
+            self._end = from_status(self._peer, code, message, _now(call.trailing_metadata()))
 
     def close(self) -> None:
         """Ends the session at the peer; harmless if it is over already."""
         self._call.cancel()
+
+
+def _now(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """What a coroutine gives that has nothing to wait for."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return cast(Result, done.value)
+    coroutine.close()
+    raise RuntimeError("a call that is done has its status")

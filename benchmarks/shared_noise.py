@@ -1,0 +1,204 @@
+"""What the draft's dice are worth: `python -m benchmarks.shared_noise [--prompts FILE]`.
+
+The target's sampled answer does not depend on the draft, so each answer is drawn once and then
+guessed three times over, round by round, by the same draft model: with the target's own noise, with
+dice of its own, and greedily. Told is the share of examined candidates that were accepted. Pairs of
+the same answers, so their differences are told with the standard error over the answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+import torch
+
+from benchmarks.prompts import PROMPTS, read_prompts
+from draft_service.commands import OpenCommand, ProposeCommand
+from draft_service.drafter import CausalDrafter, DraftToken
+from orchestrator.request import Prompt
+from orchestrator.side import Side, open_conversion
+from uag_common.context import ContextVersion
+from uag_common.decoding import Decoding, PrefixReuse, Sampling
+from uag_common.engine.causal import CausalModel
+from uag_common.engine.load import load_folder
+from uag_common.models import catalogue
+from uag_common.models.source import resolve
+from uag_common.prefix_cache import PrefixCache
+from verify_service.settings import VerifySettings
+
+TEMPERATURES = (0.7, 1.0)
+DRAFT_TOKENS = 5
+NEW_TOKENS = 64
+SEED = 20_260
+
+
+class Dice(Enum):
+    """How the draft chooses its tokens."""
+
+    SHARED = "shared noise"
+    OWN = "own dice"
+    GREEDY = "greedy draft"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Candidates of one answer, and the rounds that it took."""
+
+    examined: int
+    accepted: int
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model and what the orchestrator knows of it."""
+
+    model: CausalModel
+    side: Side
+
+
+def load(name: str, dtype: str) -> Loaded:
+    folder = resolve(name)
+    settings = VerifySettings(model=str(folder), dtype=dtype)  # type: ignore[arg-type]
+    model = load_folder(folder, settings, torch.device("cpu"))
+    return Loaded(model, Side.build(model.description, model.tokenizer_files))
+
+
+def draw_answer(target: Loaded, prompt_ids: Sequence[int], sampling: Sampling) -> list[int]:
+    """The target's own answer, an EOS included."""
+    chooser = target.model.new_chooser(Decoding(sampling=sampling), len(prompt_ids))
+    sequence, answer = target.model.new_sequence(), list[int]()
+    sequence.extend(prompt_ids)
+    while len(answer) < NEW_TOKENS:
+        logits = sequence.forward(1)
+        choice = chooser.choose(logits, 0, sequence.ids, len(sequence.ids))
+        chooser.advance(choice.id)
+        sequence.extend((choice.id,))
+        answer.append(choice.id)
+        if choice.id in target.model.description.roles.eos_ids:
+            break
+    return answer
+
+
+def guess(
+    target: Loaded, draft: Loaded, prompt: Prompt, answer: Sequence[int], sampling: Sampling
+) -> Counts:
+    """Rounds of propose and commit against an answer that is known."""
+    conversion = open_conversion(target.side, draft.side, target.side.encode(prompt))
+    ids = tuple(conversion.draft_ids)
+    opening = OpenCommand(ids, len(ids), sampling, PrefixReuse(), priority=0)
+    drafter = CausalDrafter(draft.model, PrefixCache(0), opening)
+    drafter.open()
+    conversion.commit(answer[:1])
+    at, examined, accepted, rounds = 1, 0, 0, 0
+    while at < len(answer):
+        update = conversion.sync()
+        command = ProposeCommand(
+            keep=update.keep,
+            kept=ContextVersion.of(conversion.draft_ids, update.keep),
+            append_ids=update.append,
+            max_tokens=DRAFT_TOKENS,
+            min_probability=0.0,
+            position=conversion.position,
+        )
+        candidates = conversion.propose(drafted(drafter, command)).candidate_ids
+        rest = answer[at:]
+        right = next(
+            (
+                i
+                for i, (one, other) in enumerate(zip(candidates, rest, strict=False))
+                if one != other
+            ),
+            min(len(candidates), len(rest)),
+        )
+        examined += min(right + 1, len(candidates), len(rest))
+        accepted += right
+        rounds += 1
+        conversion.commit(answer[at : at + right + 1])
+        at += right + 1
+    return Counts(examined, accepted, rounds)
+
+
+def drafted(drafter: CausalDrafter, command: ProposeCommand) -> list[int]:
+    drafter.begin(command)
+    ids: list[int] = []
+    while len(ids) < command.max_tokens:
+        token = drafter.step(0.0)
+        if not isinstance(token, DraftToken):
+            break
+        ids.append(token.id)
+        if drafter.ends(token):
+            break
+    return ids
+
+
+def dice(sampling: Sampling, kind: Dice) -> Sampling:
+    match kind:
+        case Dice.SHARED:
+            return sampling
+        case Dice.OWN:
+            return replace(sampling, seed=sampling.seed + 1_000_003)
+        case Dice.GREEDY:
+            return Sampling()
+
+
+def share(counts: Sequence[Counts]) -> float:
+    return sum(c.accepted for c in counts) / max(1, sum(c.examined for c in counts))
+
+
+def standard_error(counts: Sequence[Counts], others: Sequence[Counts]) -> float:
+    """Of the difference of two shares over the same answers, by leaving one out (jackknife)."""
+    n = len(counts)
+    parts = [
+        share([*counts[:i], *counts[i + 1 :]]) - share([*others[:i], *others[i + 1 :]])
+        for i in range(n)
+    ]
+    return ((n - 1) ** 2 / n * statistics.variance(parts)) ** 0.5 if n > 1 else float("nan")
+
+
+def run(target: Loaded, draft: Loaded, prompts: Sequence[Prompt], temperature: float) -> None:
+    found: dict[Dice, list[Counts]] = {kind: [] for kind in Dice}
+    for number, prompt in enumerate(prompts):
+        sampling = Sampling(temperature=temperature, seed=SEED + number)
+        answer = draw_answer(target, target.side.encode(prompt).ids, sampling)
+        for kind in Dice:
+            found[kind].append(guess(target, draft, prompt, answer, dice(sampling, kind)))
+    names = f"{target.model.description.model_id} + {draft.model.description.model_id}"
+    for kind in Dice:
+        counts = found[kind]
+        examined, rounds = sum(c.examined for c in counts), sum(c.rounds for c in counts)
+        tokens = rounds + sum(c.accepted for c in counts)
+        behind = share(found[Dice.SHARED]) - share(counts)
+        spread = standard_error(found[Dice.SHARED], counts)
+        compared = "" if kind is Dice.SHARED else f"; shared is {behind:+.3f} ± {spread:.3f}"
+        print(
+            f"{names}, temperature {temperature}: {kind.value:12} accepted {share(counts):.3f} "
+            f"of {examined} examined, {tokens / max(1, rounds):.2f} tokens a round{compared}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--prompts", type=Path, help='one {"chat", "raw"} a line; built in if absent'
+    )
+    parser.add_argument("--limit", type=int, default=40, help="most prompts of a direction")
+    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float32"))
+    flags = parser.parse_args()
+    prompts = read_prompts(flags.prompts) if flags.prompts else PROMPTS
+    loaded = [
+        load(name, flags.dtype) for name in (catalogue.DEFAULT_TARGET, catalogue.DEFAULT_DRAFT)
+    ]
+    for target, draft in (loaded, loaded[::-1]):
+        for temperature in TEMPERATURES:
+            run(target, draft, prompts[: flags.limit], temperature)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""How the answers of one request are written: builds the round loop of each, with its sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+
+from orchestrator.answer_end import AnswerEnd
+from orchestrator.conversion.conversion import Conversion
+from orchestrator.draft_client import DraftOptions
+from orchestrator.drafter import Drafter, DraftPlan, ModelDrafter, NoDrafter
+from orchestrator.pair import Pair
+from orchestrator.request import ChatPrompt, DraftFailurePolicy, SpeculationMode
+from orchestrator.resolving import Resolved
+from orchestrator.round_loop import AnswerLimits, RoundLoop
+from orchestrator.side import EncodedPrompt, Side, open_conversion
+from orchestrator.stopping import AnswerText, Stopping
+from orchestrator.tally import Tally
+from orchestrator.text_stream import TextStream
+from orchestrator.verify_client import VerifyOptions
+from uag_common.errors import PeerUnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTrace:
+    """The trace of a request, and the context that its commands to the services carry."""
+
+    trace_id: str
+    traceparent: str
+
+
+class AnswerPlan:
+    """Of one request, with the models that were there when it began."""
+
+    def __init__(
+        self,
+        pair: Pair,
+        resolved: Resolved,
+        target: Side,
+        prompt: EncodedPrompt,
+        trace: RequestTrace,
+        end: AnswerEnd,
+        began: float,
+    ) -> None:
+        self.resolved = resolved
+        self.target = target
+        self.draft = pair.draft
+        self.prompt = prompt
+        self.trace = trace
+        self._pair = pair
+        self._end = end
+        self._began = began
+        self._conversions: list[Conversion] = []
+
+    async def prepare_drafts(self) -> None:
+        """Encodes the prompt for the draft, once for each answer. Raises PeerUnavailableError if
+        there must be a draft and is none."""
+        if not self.resolved.draft_tokens:
+            return
+        if self.draft is None:
+            if self._draft_must_live:
+                raise PeerUnavailableError(self._pair.draft_reason)
+            return
+        opening = partial(open_conversion, self.target, self.draft, self.prompt)
+        for _ in range(self.resolved.n):
+            self._conversions.append(await asyncio.to_thread(opening))
+
+    def loop(self, choice: int) -> RoundLoop:
+        """The answer with that index; its sessions open when it runs."""
+        tally = Tally(self._began)
+        limits = AnswerLimits(
+            max_new_tokens=self.resolved.max_new_tokens,
+            context_length=self.target.description.context_length,
+            draft_must_live=self._draft_must_live,
+        )
+        return RoundLoop(
+            choice=choice,
+            prompt_ids=self.prompt.ids,
+            limits=limits,
+            verify=self._pair.verify_session(self.target, self._verify_options(choice)),
+            drafter=self._drafter(choice, tally),
+            text=self._text(),
+            tally=tally,
+            end=self._end,
+            spell=self.target.spell,
+        )
+
+    @property
+    def _draft_must_live(self) -> bool:
+        return self.resolved.request.speculation.on_draft_failure is DraftFailurePolicy.FAIL
+
+    def _verify_options(self, choice: int) -> VerifyOptions:
+        request = self.resolved.request
+        return VerifyOptions(
+            decoding=self.resolved.decoding(choice),
+            # They are the same for all answers.
+            prompt_top_logprobs=None if choice else request.logprobs.prompt_top,
+            prefix=self.resolved.prefix,
+            priority=request.priority,
+            traceparent=self.trace.traceparent,
+        )
+
+    def _drafter(self, choice: int, tally: Tally) -> Drafter:
+        if not self.resolved.draft_tokens:
+            return NoDrafter()
+        if self.draft is None:
+            return NoDrafter(self._pair.draft_reason)
+        speculation = self.resolved.request.speculation
+        options = DraftOptions(
+            sampling=self.resolved.draft_sampling(choice),
+            min_probability=speculation.min_probability,
+            prefix=self.resolved.prefix,
+            priority=self.resolved.request.priority,
+            traceparent=self.trace.traceparent,
+        )
+        plan = DraftPlan(
+            tokens=self.resolved.draft_tokens,
+            context_length=self.draft.description.context_length,
+            wait=speculation.mode is SpeculationMode.FORCE,
+        )
+        open_session = partial(self._pair.draft_session, self.draft, options)
+        return ModelDrafter(plan, self._conversions[choice], open_session, tally)
+
+    def _text(self) -> AnswerText:
+        wanted = self.resolved.request.stopping
+        stopping = Stopping(
+            eos_ids=self.resolved.eos_ids,
+            stop_token_ids=frozenset(wanted.stop_token_ids),
+            sequences=wanted.stop_sequences,
+            include_stop=wanted.include_stop,
+            min_new_tokens=wanted.min_new_tokens or 0,
+        )
+        at_start = isinstance(self.resolved.request.prompt, ChatPrompt)
+        return AnswerText(TextStream(self.target.vocabulary, at_text_start=at_start), stopping)

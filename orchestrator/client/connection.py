@@ -1,0 +1,112 @@
+"""How a server is reached: its address, TLS, the API key, the deadline. Knows channels, no call."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+import grpc
+
+from uag_common.addresses import split
+from uag_common.rpc.channel import CLIENT_OPTIONS
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """PEM files. `ca`: who may have signed the server's certificate, the system's authorities if
+    not given. `certificate` and `key`: what this client shows to a server that asks for it."""
+
+    ca: Path | str | None = None
+    certificate: Path | str | None = None
+    key: Path | str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("a certificate goes with its key: give both or neither")
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Raises OSError for a file that cannot be read."""
+        return grpc.ssl_channel_credentials(
+            root_certificates=_content(self.ca),
+            private_key=_content(self.key),
+            certificate_chain=_content(self.certificate),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`address` is "host:port". `timeout`: seconds of a call that names none itself; None: no end.
+
+    Raises BadAddressError, and ValueError for a key that cannot be sent, or that anybody on the way
+    could read (no TLS, another machine) unless that is `allow_insecure_key`.
+    """
+
+    address: str
+    tls: Tls | None = None
+    api_key: str | None = field(default=None, repr=False)
+    allow_insecure_key: bool = False
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        host, _ = split(self.address)
+        self.seconds(None)
+        if self.api_key is None:
+            return
+        # Not told: an error message must not show a key.
+        if not (self.api_key and self.api_key.isascii() and self.api_key.isprintable()):
+            raise ValueError("the API key must be printable ASCII")
+        if not (self.tls or self.allow_insecure_key or _is_loopback(host)):
+            raise ValueError(
+                f"without TLS the API key could be read on its way to {self.address}: use tls=, or "
+                "allow_insecure_key=True where the network itself is safe"
+            )
+
+    def open(self) -> grpc.Channel:
+        """A channel that connects when it is first used."""
+        if self.tls is None:
+            return grpc.insecure_channel(self.address, options=CLIENT_OPTIONS)
+        return grpc.secure_channel(self.address, self.tls.credentials(), options=CLIENT_OPTIONS)
+
+    def open_async(self) -> grpc.aio.Channel:
+        """The same for asyncio; inside the loop that is to use it."""
+        if self.tls is None:
+            return grpc.aio.insecure_channel(self.address, options=CLIENT_OPTIONS)
+        return grpc.aio.secure_channel(self.address, self.tls.credentials(), options=CLIENT_OPTIONS)
+
+    def seconds(self, timeout: float | None) -> float | None:
+        """The deadline of a call that asks for `timeout`. Raises ValueError."""
+        chosen = self.timeout if timeout is None else timeout
+        if chosen is None or chosen == math.inf:
+            return None
+        if not chosen > 0:
+            raise ValueError(f"timeout is {chosen}, must be above 0 seconds")
+        return chosen
+
+    def metadata(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
+        """What goes with a call. Raises ValueError for what is no W3C `traceparent`."""
+        pairs = []
+        if self.api_key is not None:
+            pairs.append(("authorization", f"Bearer {self.api_key}"))
+        if traceparent is not None:
+            if not _TRACEPARENT.fullmatch(traceparent):
+                raise ValueError(f"{traceparent!r} is no traceparent (W3C Trace Context)")
+            pairs.append(("traceparent", traceparent))
+        return tuple(pairs)
+
+
+def _content(path: Path | str | None) -> bytes | None:
+    return None if path is None else Path(path).read_bytes()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

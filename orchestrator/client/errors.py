@@ -1,0 +1,82 @@
+"""The typed errors of a call. Plain values: how a status becomes one of them stands in `status`."""
+
+from __future__ import annotations
+
+from uag_common.errors import UagError
+
+
+class ClientError(UagError):
+    """A call failed; the message begins with the gRPC status."""
+
+
+class InvalidRequestError(ClientError):
+    """A field of the request is wrong, whoever asks and whenever. `field` is its path in
+    `GenerateRequest`, `problem` what is wrong with it; both None where the server tells neither."""
+
+    status = "INVALID_ARGUMENT"
+
+    def __init__(self, told: str, field: str | None = None, problem: str | None = None) -> None:
+        super().__init__(told)
+        self.field = field
+        self.problem = problem
+
+
+class PromptTooLongError(ClientError):
+    """The prompt does not fit into the target's context."""
+
+    status = "OUT_OF_RANGE"
+
+
+class NotFoundError(ClientError):
+    """The server does not know what the request names."""
+
+    status = "NOT_FOUND"
+
+
+class AccessDeniedError(ClientError):
+    """The server wants another API key, or a client certificate."""
+
+    status = "UNAUTHENTICATED"
+
+
+class OverloadedError(ClientError):
+    """There is no room for the request now. `retry_after`: seconds after which the server would
+    have it again, if it says so."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+    def __init__(self, told: str, retry_after: float | None = None) -> None:
+        super().__init__(told)
+        self.retry_after = retry_after
+
+
+class UnavailableError(ClientError):
+    """The server, or the target behind it, cannot be reached or went away."""
+
+    status = "UNAVAILABLE"
+
+
+class ConnectError(UnavailableError):
+    """No connection could be made; the request did not leave."""
+
+
+class DeadlineExceededError(ClientError):
+    """The call took longer than its timeout."""
+
+    status = "DEADLINE_EXCEEDED"
+
+
+class CallCancelledError(ClientError):
+    """The call was cancelled: by `close` on this side, or by the server."""
+
+    status = "CANCELLED"
+
+
+class UnimplementedError(ClientError):
+    """What answers is no orchestrator, or one that is too old for this call."""
+
+    status = "UNIMPLEMENTED"
+
+
+class InternalError(ClientError):
+    """The server failed, or ended the call with a status that says nothing of the request."""

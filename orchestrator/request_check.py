@@ -1,0 +1,189 @@
+"""Whether a request is right, as far as it can be told without a model: one clear error for the
+first field that is wrong. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from orchestrator.prompt.chat_template import ROLES, ChatMessage
+from orchestrator.request import (
+    AnswerRequest,
+    ChatPrompt,
+    DraftFailurePolicy,
+    Prompt,
+    SamplingOptions,
+    SpeculationMode,
+    SpeculationOptions,
+    StoppingOptions,
+    TextPrompt,
+    TokenPrompt,
+)
+from uag_common.decoding_check import (
+    MAX_LOGIT_BIASES,
+    MAX_PENALTY,
+    MAX_PRIORITY,
+    MAX_TEMPERATURE,
+)
+from uag_common.errors import InvalidRequestError
+from uag_common.limits import MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS
+
+MAX_CHOICES = 16
+MAX_STOP_SEQUENCES = 16
+MAX_STOP_SEQUENCE_BYTES = 256
+MAX_STOP_TOKEN_IDS = 64
+MAX_ID_BYTES = 128
+MAX_METADATA = 16
+MAX_METADATA_KEY = 64
+MAX_METADATA_VALUE = 256
+
+
+def check_request(request: AnswerRequest) -> None:
+    """Raises InvalidRequestError. Checks neither ids, for which the vocabulary must be known, nor
+    whether a constraint compiles."""
+    check_prompt(request.prompt)
+    _within("max_new_tokens", request.max_new_tokens, 1)
+    _within("truncate_prompt_tokens", request.truncate_prompt_tokens, 1)
+    _check_sampling(request.sampling)
+    _check_stopping(request.stopping)
+    _check_speculation(request.speculation)
+    _within("logprobs.top", request.logprobs.top, 0, MAX_TOP_LOGPROBS)
+    _within("logprobs.prompt_top", request.logprobs.prompt_top, 0, MAX_TOP_LOGPROBS)
+    _within("n", request.n, 1, MAX_CHOICES)
+    _within("priority", request.priority, -MAX_PRIORITY, MAX_PRIORITY)
+    _check_names(request)
+    _check_contradictions(request)
+
+
+def check_prompt(prompt: Prompt) -> None:
+    """Raises InvalidRequestError."""
+    match prompt:
+        case TextPrompt(text):
+            if not text:
+                raise InvalidRequestError("text", "must not be empty")
+        case ChatPrompt(messages):
+            _check_messages(messages)
+        case TokenPrompt(ids):
+            if not ids:
+                raise InvalidRequestError("token_ids.ids", "must not be empty")
+
+
+def _check_messages(messages: Sequence[ChatMessage]) -> None:
+    if not messages:
+        raise InvalidRequestError("chat.messages", "must not be empty")
+    for index, message in enumerate(messages):
+        if message.role not in ROLES:
+            raise InvalidRequestError(
+                f"chat.messages[{index}].role",
+                f"is {message.role[:40]!r}, must be one of {', '.join(ROLES)}",
+            )
+
+
+def _check_sampling(sampling: SamplingOptions) -> None:
+    _within("sampling.temperature", sampling.temperature, 0, MAX_TEMPERATURE)
+    _within("sampling.top_k", sampling.top_k, 1)
+    _share("sampling.top_p", sampling.top_p)
+    _within("sampling.min_p", sampling.min_p, 0, 1)
+    _share("sampling.typical_p", sampling.typical_p)
+    _above_zero("sampling.repetition_penalty", sampling.repetition_penalty)
+    _within("sampling.repetition_penalty", sampling.repetition_penalty, 0, MAX_PENALTY)
+    for name in ("frequency_penalty", "presence_penalty"):
+        _within(f"sampling.{name}", getattr(sampling, name), -MAX_PENALTY, MAX_PENALTY)
+    if len(sampling.logit_bias) > MAX_LOGIT_BIASES:
+        raise InvalidRequestError(
+            "sampling.logit_bias",
+            f"has {len(sampling.logit_bias)} ids, at most {MAX_LOGIT_BIASES} are allowed",
+        )
+    for token_id, bias in sampling.logit_bias:
+        _within(f"sampling.logit_bias[{token_id}]", bias, -MAX_PENALTY, MAX_PENALTY)
+
+
+def _check_stopping(stopping: StoppingOptions) -> None:
+    _within("stopping.min_new_tokens", stopping.min_new_tokens, 0)
+    _above_zero("stopping.time_limit_seconds", stopping.time_limit_seconds)
+    _at_most("stopping.stop_sequences", len(stopping.stop_sequences), MAX_STOP_SEQUENCES, "texts")
+    _at_most("stopping.stop_token_ids", len(stopping.stop_token_ids), MAX_STOP_TOKEN_IDS, "ids")
+    for index, text in enumerate(stopping.stop_sequences):
+        field = f"stopping.stop_sequences[{index}]"
+        if not text:
+            raise InvalidRequestError(field, "must not be empty")
+        _at_most(field, len(text.encode()), MAX_STOP_SEQUENCE_BYTES, "bytes")
+
+
+def _check_speculation(speculation: SpeculationOptions) -> None:
+    tokens, mode = speculation.draft_tokens, speculation.mode
+    if tokens is not None and not 0 <= tokens <= MAX_DRAFT_TOKENS:
+        raise InvalidRequestError(
+            "speculation.draft_tokens",
+            f"is {tokens}, must be from 0 (never draft) to {MAX_DRAFT_TOKENS}",
+        )
+    _within("speculation.min_probability", speculation.min_probability, 0, 1)
+    if mode is SpeculationMode.FORCE and tokens == 0:
+        raise InvalidRequestError("speculation.draft_tokens", "is 0, but the mode is FORCE")
+    if mode is SpeculationMode.OFF:
+        if tokens:
+            raise InvalidRequestError(
+                "speculation.draft_tokens", f"is {tokens}, but the mode is OFF"
+            )
+        if speculation.on_draft_failure is DraftFailurePolicy.FAIL:
+            raise InvalidRequestError(
+                "speculation.on_draft_failure", "is FAIL, but the mode is OFF"
+            )
+
+
+def _check_names(request: AnswerRequest) -> None:
+    _at_most("request_id", len(request.request_id), MAX_ID_BYTES, "characters")
+    if not (request.request_id.isascii() and (request.request_id or "x").isprintable()):
+        raise InvalidRequestError("request_id", "must be printable ASCII")
+    _at_most("session_id", len(request.session_id.encode()), MAX_ID_BYTES, "bytes")
+    _at_most("cache_salt", len(request.cache_salt.encode()), MAX_ID_BYTES, "bytes")
+    _at_most("metadata", len(request.metadata), MAX_METADATA, "entries")
+    for key, value in request.metadata:
+        if not key or len(key) > MAX_METADATA_KEY:
+            raise InvalidRequestError(
+                "metadata", f"a key has {len(key)} characters, 1 to {MAX_METADATA_KEY} are allowed"
+            )
+        _at_most(f"metadata[{key!r}]", len(value), MAX_METADATA_VALUE, "characters")
+
+
+def _check_contradictions(request: AnswerRequest) -> None:
+    """What is right by itself, but not together."""
+    if request.greedy:
+        for name in ("top_k", "top_p", "min_p", "typical_p"):
+            if getattr(request.sampling, name) is not None:
+                raise InvalidRequestError(
+                    f"sampling.{name}", "needs a temperature: greedy decoding takes the best token"
+                )
+        if request.n is not None and request.n > 1:
+            raise InvalidRequestError("n", f"is {request.n}, but greedy answers are all the same")
+    if request.constraint is not None and request.stopping.ignore_eos:
+        raise InvalidRequestError(
+            "stopping.ignore_eos", "cannot be together with a constraint, which ends the answer"
+        )
+    if request.constraint is not None and request.stopping.min_new_tokens:
+        raise InvalidRequestError(
+            "stopping.min_new_tokens", "cannot be together with a constraint, which ends the answer"
+        )
+
+
+def _within(field: str, value: float | None, low: float, high: float = math.inf) -> None:
+    # A NaN is in no range, and nothing is infinite.
+    if value is None or (low <= value <= high and value < math.inf):
+        return
+    told = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+    raise InvalidRequestError(field, f"is {value:g}, must be {told}")
+
+
+def _share(field: str, value: float | None) -> None:
+    if value is not None and not 0 < value <= 1:
+        raise InvalidRequestError(field, f"is {value:g}, must be above 0 and at most 1")
+
+
+def _above_zero(field: str, value: float | None) -> None:
+    if value is not None and not 0 < value < math.inf:
+        raise InvalidRequestError(field, f"is {value:g}, must be above 0")
+
+
+def _at_most(field: str, count: int, most: int, unit: str) -> None:
+    if count > most:
+        raise InvalidRequestError(field, f"has {count} {unit}, at most {most} are allowed")

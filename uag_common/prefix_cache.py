@@ -1,0 +1,107 @@
+"""Contexts that new sessions may begin with, so that what was computed once is not computed again.
+
+Knows sequences by their protocol alone: no torch, no grpc. It is used on the model's worker thread
+only, but for the two figures that it tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uag_common.decoding import PrefixReuse
+from uag_common.model import TokenSequence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prefix:
+    """The first `length` tokens of `sequence` are cached and stay what they are."""
+
+    key: bytes
+    sequence: TokenSequence
+    length: int
+    bytes: int = 0
+
+    def common(self, ids: Sequence[int]) -> int:
+        """How many tokens it has in common with `ids`, from the first on."""
+        own = self.sequence.ids[: self.length]
+        pairs = enumerate(zip(own, ids, strict=False))
+        return next((at for at, (left, right) in pairs if left != right), min(len(own), len(ids)))
+
+
+class PrefixCache:
+    """Sequences of running sessions, and kept ones of sessions that are over: of these `max_bytes`
+    at most, the least recently used goes first. Sessions share within a key alone."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._running: list[_Prefix] = []
+        self._kept: list[_Prefix] = []
+        """The least recently used first."""
+        self._kept_bytes = 0
+
+    @property
+    def kept_prefixes(self) -> int:
+        return len(self._kept)
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._kept_bytes
+
+    def fork(self, ids: Sequence[int], reuse: PrefixReuse) -> TokenSequence | None:
+        """A sequence with the most tokens of `ids`, from the first on, that are cached under the
+        key; never all of them, so that one is there to run. None if there is nothing to share."""
+        if not reuse.key:
+            return None
+        wanted = ids[:-1]
+        lengths = {
+            prefix: prefix.common(wanted)
+            for prefix in (*self._running, *self._kept)
+            if prefix.key == reuse.key
+        }
+        best = max(lengths, key=lengths.__getitem__, default=None)
+        if best is None or not lengths[best]:
+            return None
+        if best in self._kept:
+            self._use(best)
+        return best.sequence.fork(lengths[best])
+
+    def share(self, sequence: TokenSequence, length: int, reuse: PrefixReuse) -> None:
+        """Others may begin with the first `length` tokens of a running session, which are cached
+        and stay what they are until it shares anew or ends."""
+        self._withdraw(sequence)
+        if reuse.key:
+            self._running.append(_Prefix(reuse.key, sequence, length))
+
+    def end(self, sequence: TokenSequence, length: int, reuse: PrefixReuse) -> None:
+        """The session is over; the first `length` tokens of its sequence are cached."""
+        self._withdraw(sequence)
+        if reuse.key and reuse.keep and length:
+            sequence.truncate(length)
+            self._keep(_Prefix(reuse.key, sequence, length, sequence.cache_bytes))
+
+    def _withdraw(self, sequence: TokenSequence) -> None:
+        self._running = [prefix for prefix in self._running if prefix.sequence is not sequence]
+
+    def _keep(self, new: _Prefix) -> None:
+        if new.bytes > self._max_bytes:
+            return
+        for old in [prefix for prefix in self._kept if prefix.key == new.key]:
+            common = old.common(new.sequence.ids)
+            if common == new.length:
+                self._use(old)
+                return
+            if common == old.length:
+                self._drop(old)
+        while self._kept_bytes + new.bytes > self._max_bytes:
+            self._drop(self._kept[0])
+        self._kept.append(new)
+        self._kept_bytes += new.bytes
+
+    def _use(self, kept: _Prefix) -> None:
+        self._kept.remove(kept)
+        self._kept.append(kept)
+
+    def _drop(self, kept: _Prefix) -> None:
+        self._kept.remove(kept)
+        self._kept_bytes -= kept.bytes

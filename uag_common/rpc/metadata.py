@@ -1,0 +1,13 @@
+"""What the metadata of a call tell. Knows no service."""
+
+from __future__ import annotations
+
+from uag_common.rpc.errors import Context
+
+
+def traceparent(context: Context) -> str:
+    """The caller's W3C trace context, as it stands; empty if there is none."""
+    for key, value in context.invocation_metadata() or ():
+        if key == "traceparent":
+            return str(value)
+    return ""
