@@ -30,7 +30,8 @@ class AnswerEnd:
         """Ends the answer now, if it has not ended."""
         self._cancelled = True
         for wait in self._waits:
-            wait.reschedule(asyncio.get_running_loop().time())
+            if not wait.expired():
+                wait.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def bounding(self) -> AsyncIterator[None]:

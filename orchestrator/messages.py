@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -30,7 +30,14 @@ from orchestrator.request import (
     TextPrompt,
     TokenPrompt,
 )
+from orchestrator.request_check import (
+    MAX_METADATA,
+    MAX_STOP_SEQUENCES,
+    MAX_STOP_TOKEN_IDS,
+)
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from uag_common.constraint.grammar import MAX_CHOICES
+from uag_common.decoding_check import MAX_LOGIT_BIASES
 from uag_common.errors import InvalidRequestError
 from uag_common.rpc.decoding_messages import decode_constraint, encode_constraint
 
@@ -62,9 +69,14 @@ _POLICIES = {
 }
 
 
+MAX_TOKEN_IDS = 1 << 20
+MAX_CHAT_MESSAGES = 4096
+
+
 def decode_request(message: pb.GenerateRequest) -> AnswerRequest:
-    """Raises InvalidRequestError for what has no plain value."""
+    """Raises InvalidRequestError for what has no plain value, or too many of them."""
     given = message.HasField
+    _check_counts(message)
     return AnswerRequest(
         prompt=decode_prompt(message),
         max_new_tokens=message.max_new_tokens if given("max_new_tokens") else None,
@@ -98,6 +110,7 @@ def decode_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
         case "text":
             return TextPrompt(message.text)
         case "chat":
+            _at_most("chat.messages", message.chat.messages, MAX_CHAT_MESSAGES)
             turns = (ChatMessage(turn.role, turn.content) for turn in message.chat.messages)
             return ChatPrompt(tuple(turns))
         case "token_ids" if isinstance(message, pb.GenerateRequest):
@@ -105,6 +118,21 @@ def decode_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
         case _:
             kinds = ", ".join(f"`{item.name}`" for item in message.DESCRIPTOR.oneofs[0].fields)
             raise InvalidRequestError("prompt", f"give one of {kinds}")
+
+
+def _check_counts(message: pb.GenerateRequest) -> None:
+    """Before anything is copied: a message has room for millions, and all wait meanwhile."""
+    _at_most("token_ids.ids", message.token_ids.ids, MAX_TOKEN_IDS)
+    _at_most("sampling.logit_bias", message.sampling.logit_bias, MAX_LOGIT_BIASES)
+    _at_most("stopping.stop_sequences", message.stopping.stop_sequences, MAX_STOP_SEQUENCES)
+    _at_most("stopping.stop_token_ids", message.stopping.stop_token_ids, MAX_STOP_TOKEN_IDS)
+    _at_most("constraint.choice", message.constraint.choice.texts, MAX_CHOICES)
+    _at_most("metadata", message.metadata, MAX_METADATA)
+
+
+def _at_most(field: str, values: Sized, most: int) -> None:
+    if len(values) > most:
+        raise InvalidRequestError(field, f"has {len(values)} entries, at most {most} are allowed")
 
 
 def _decode_sampling(message: pb.SamplingOptions) -> SamplingOptions:

@@ -86,6 +86,12 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServicer):
         context: Context,  # noqa: ARG002
     ) -> pb.DetokenizeResponse:
         target = self._pair.target
+        if len(request.ids) > target.description.context_length:
+            raise InvalidRequestError(
+                "ids",
+                f"are {len(request.ids)}, the target's context holds "
+                f"{target.description.context_length}",
+            )
         check_ids("ids", request.ids, target.description.vocabulary_size)
         return pb.DetokenizeResponse(text=target.text(request.ids))
 

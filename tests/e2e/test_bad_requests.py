@@ -14,6 +14,7 @@ from tests.services import RunningServices
 from uag.draft.v1 import draft_pb2, draft_pb2_grpc
 from uag.model.v1 import model_pb2, model_pb2_grpc
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
+from uag.orchestrator.v1 import orchestrator_pb2_grpc
 from uag.verify.v1 import verify_pb2, verify_pb2_grpc
 from uag_common.context import ContextVersion
 from uag_common.rpc.model_messages import encode_version
@@ -234,7 +235,7 @@ def test_bytes_that_are_no_message_are_refused(
     assert "no valid protobuf message" in (refused.value.details() or "")
 
 
-@pytest.mark.parametrize("messages", [1, 300_000])
+@pytest.mark.parametrize("messages", [1, 4_000])
 def test_a_prompt_that_can_never_fit_costs_nothing(
     services: RunningServices, messages: int
 ) -> None:
@@ -244,3 +245,41 @@ def test_a_prompt_that_can_never_fit_costs_nothing(
         services.generate(request)
     assert refused.value.code() is OUT_OF_RANGE
     assert "bytes, at least" in (refused.value.details() or "")
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (
+            pb.GenerateRequest(chat=pb.Chat(messages=[pb.ChatMessage(role="user")] * 4097)),
+            "chat.messages",
+        ),
+        (
+            pb.GenerateRequest(
+                token_ids=pb.TokenIds(ids=[1] * ((1 << 20) + 1)), truncate_prompt_tokens=5
+            ),
+            "token_ids.ids",
+        ),
+        (
+            pb.GenerateRequest(
+                text="a", stopping=pb.StoppingOptions(stop_token_ids=[1] * 3_000_000)
+            ),
+            "stopping.stop_token_ids",
+        ),
+    ],
+)
+def test_too_many_values_are_refused_before_they_are_read(
+    services: RunningServices, request_: pb.GenerateRequest, field: str
+) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        services.generate(request_)
+    assert refused.value.code() is INVALID
+    assert violated_field(refused.value) == field
+
+
+def test_ids_that_no_answer_has_room_for_are_not_spelled(services: RunningServices) -> None:
+    with grpc.insecure_channel(services.orchestrator) as channel:
+        stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
+        with pytest.raises(grpc.RpcError, match="context holds 256") as refused:
+            stub.Detokenize(pb.DetokenizeRequest(ids=[1] * 3_000_000), timeout=20)
+    assert refused.value.code() is INVALID

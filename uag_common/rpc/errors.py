@@ -121,27 +121,43 @@ class _Method:
             deserialize = forgiving(deserialize, self.most_bytes)
         return wrap(serve, deserialize, self.handler.response_serializer)
 
+    # A call is kept for a while after it has ended, and with it the frame that ends it: what a call
+    # works with lives in frames of its own.
+
     async def _answers(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
         try:
-            with self.counted():
-                async with aclosing(self._checked(requests)) as messages:
-                    request = await self._taken(messages)
-                    if inspect.iscoroutinefunction(self._behaviour):
-                        await self._behaviour(request, context)
-                        return
-                    async with aclosing(self._behaviour(request, context)) as answers:
-                        async for answer in answers:
-                            yield answer
+            async with aclosing(self._stream(requests, context)) as answers:
+                async for answer in answers:
+                    yield answer
+            return
         except Exception as error:
-            await _end(context, error)
+            status = _told(error)
+        await _abort(context, status)
+
+    async def _stream(
+        self, requests: AsyncIterator[Any], context: Context
+    ) -> AsyncGenerator[Any, None]:
+        with self.counted():
+            async with aclosing(self._checked(requests)) as messages:
+                request = await self._taken(messages)
+                if inspect.iscoroutinefunction(self._behaviour):
+                    await self._behaviour(request, context)
+                    return
+                async with aclosing(self._behaviour(request, context)) as answers:
+                    async for answer in answers:
+                        yield answer
 
     async def _answer(self, requests: AsyncIterator[Any], context: Context) -> Any:
         try:
-            with self.counted():
-                async with aclosing(self._checked(requests)) as messages:
-                    return await self._behaviour(await self._taken(messages), context)
+            return await self._single(requests, context)
         except Exception as error:
-            await _end(context, error)
+            status = _told(error)
+        return await _abort(context, status)
+
+    async def _single(self, requests: AsyncIterator[Any], context: Context) -> Any:
+        with self.counted():
+            async with aclosing(self._checked(requests)) as messages:
+                return await self._behaviour(await self._taken(messages), context)
 
     def _checked(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         return arriving(requests, self.first_message_seconds)
@@ -155,7 +171,7 @@ class _Method:
         return one or self.handler.stream_unary or self.handler.stream_stream
 
 
-async def _end(context: Context, error: Exception) -> NoReturn:
+def _told(error: Exception) -> grpc.Status:
     """A typed error is told as it stands; a bug of ours is logged whole and told in a word."""
     # A handler that ended its call itself, or a client that left.
     if isinstance(error, grpc.aio.BaseError):
@@ -163,6 +179,9 @@ async def _end(context: Context, error: Exception) -> NoReturn:
     if not isinstance(error, UagError):
         log.error("unexpected failure in a call", exc_info=error)
         error = InternalError("internal error; the server's log tells more")
-    status = to_status(error)
+    return to_status(error)
+
+
+async def _abort(context: Context, status: grpc.Status) -> NoReturn:
     await context.abort(status.code, status.details, status.trailing_metadata)
-    raise error
+    raise RuntimeError("an aborted call goes on")
