@@ -22,6 +22,7 @@ from draft_service.commands import OpenCommand, ProposeCommand
 from draft_service.drafter import CausalDrafter, DraftToken
 from orchestrator.request import Prompt
 from orchestrator.side import Side, open_conversion
+from uag_common.common_prefix import common_prefix
 from uag_common.context import ContextVersion
 from uag_common.decoding import Decoding, PrefixReuse, Sampling
 from uag_common.engine.causal import CausalModel
@@ -108,14 +109,7 @@ def guess(
         )
         candidates = conversion.propose(drafted(drafter, command)).candidate_ids
         rest = answer[at:]
-        right = next(
-            (
-                i
-                for i, (one, other) in enumerate(zip(candidates, rest, strict=False))
-                if one != other
-            ),
-            min(len(candidates), len(rest)),
-        )
+        right = common_prefix(candidates, rest)
         examined += min(right + 1, len(candidates), len(rest))
         accepted += right
         rounds += 1

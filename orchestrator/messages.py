@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -34,6 +34,7 @@ from orchestrator.request_check import (
     MAX_METADATA,
     MAX_STOP_SEQUENCES,
     MAX_STOP_TOKEN_IDS,
+    check_count,
 )
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag_common.constraint.grammar import MAX_CHOICES
@@ -67,7 +68,6 @@ _POLICIES = {
     DraftFailurePolicy.DEGRADE: pb.DRAFT_FAILURE_POLICY_DEGRADE,
     DraftFailurePolicy.FAIL: pb.DRAFT_FAILURE_POLICY_FAIL,
 }
-
 
 MAX_TOKEN_IDS = 1 << 20
 MAX_CHAT_MESSAGES = 4096
@@ -110,7 +110,7 @@ def decode_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
         case "text":
             return TextPrompt(message.text)
         case "chat":
-            _at_most("chat.messages", message.chat.messages, MAX_CHAT_MESSAGES)
+            check_count("chat.messages", len(message.chat.messages), MAX_CHAT_MESSAGES, "entries")
             turns = (ChatMessage(turn.role, turn.content) for turn in message.chat.messages)
             return ChatPrompt(tuple(turns))
         case "token_ids" if isinstance(message, pb.GenerateRequest):
@@ -122,17 +122,24 @@ def decode_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
 
 def _check_counts(message: pb.GenerateRequest) -> None:
     """Before anything is copied: a message has room for millions, and all wait meanwhile."""
-    _at_most("token_ids.ids", message.token_ids.ids, MAX_TOKEN_IDS)
-    _at_most("sampling.logit_bias", message.sampling.logit_bias, MAX_LOGIT_BIASES)
-    _at_most("stopping.stop_sequences", message.stopping.stop_sequences, MAX_STOP_SEQUENCES)
-    _at_most("stopping.stop_token_ids", message.stopping.stop_token_ids, MAX_STOP_TOKEN_IDS)
-    _at_most("constraint.choice", message.constraint.choice.texts, MAX_CHOICES)
-    _at_most("metadata", message.metadata, MAX_METADATA)
-
-
-def _at_most(field: str, values: Sized, most: int) -> None:
-    if len(values) > most:
-        raise InvalidRequestError(field, f"has {len(values)} entries, at most {most} are allowed")
+    check_count("token_ids.ids", len(message.token_ids.ids), MAX_TOKEN_IDS, "entries")
+    check_count(
+        "sampling.logit_bias", len(message.sampling.logit_bias), MAX_LOGIT_BIASES, "entries"
+    )
+    check_count(
+        "stopping.stop_sequences",
+        len(message.stopping.stop_sequences),
+        MAX_STOP_SEQUENCES,
+        "entries",
+    )
+    check_count(
+        "stopping.stop_token_ids",
+        len(message.stopping.stop_token_ids),
+        MAX_STOP_TOKEN_IDS,
+        "entries",
+    )
+    check_count("constraint.choice", len(message.constraint.choice.texts), MAX_CHOICES, "entries")
+    check_count("metadata", len(message.metadata), MAX_METADATA, "entries")
 
 
 def _decode_sampling(message: pb.SamplingOptions) -> SamplingOptions:

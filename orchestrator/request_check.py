@@ -89,11 +89,7 @@ def _check_sampling(sampling: SamplingOptions) -> None:
     _within("sampling.repetition_penalty", sampling.repetition_penalty, 0, MAX_PENALTY)
     for name in ("frequency_penalty", "presence_penalty"):
         _within(f"sampling.{name}", getattr(sampling, name), -MAX_PENALTY, MAX_PENALTY)
-    if len(sampling.logit_bias) > MAX_LOGIT_BIASES:
-        raise InvalidRequestError(
-            "sampling.logit_bias",
-            f"has {len(sampling.logit_bias)} ids, at most {MAX_LOGIT_BIASES} are allowed",
-        )
+    check_count("sampling.logit_bias", len(sampling.logit_bias), MAX_LOGIT_BIASES, "ids")
     for token_id, bias in sampling.logit_bias:
         _within(f"sampling.logit_bias[{token_id}]", bias, -MAX_PENALTY, MAX_PENALTY)
 
@@ -101,13 +97,15 @@ def _check_sampling(sampling: SamplingOptions) -> None:
 def _check_stopping(stopping: StoppingOptions) -> None:
     _within("stopping.min_new_tokens", stopping.min_new_tokens, 0)
     _above_zero("stopping.time_limit_seconds", stopping.time_limit_seconds)
-    _at_most("stopping.stop_sequences", len(stopping.stop_sequences), MAX_STOP_SEQUENCES, "texts")
-    _at_most("stopping.stop_token_ids", len(stopping.stop_token_ids), MAX_STOP_TOKEN_IDS, "ids")
+    check_count(
+        "stopping.stop_sequences", len(stopping.stop_sequences), MAX_STOP_SEQUENCES, "texts"
+    )
+    check_count("stopping.stop_token_ids", len(stopping.stop_token_ids), MAX_STOP_TOKEN_IDS, "ids")
     for index, text in enumerate(stopping.stop_sequences):
         field = f"stopping.stop_sequences[{index}]"
         if not text:
             raise InvalidRequestError(field, "must not be empty")
-        _at_most(field, len(text.encode()), MAX_STOP_SEQUENCE_BYTES, "bytes")
+        check_count(field, len(text.encode()), MAX_STOP_SEQUENCE_BYTES, "bytes")
 
 
 def _check_speculation(speculation: SpeculationOptions) -> None:
@@ -132,18 +130,18 @@ def _check_speculation(speculation: SpeculationOptions) -> None:
 
 
 def _check_names(request: AnswerRequest) -> None:
-    _at_most("request_id", len(request.request_id), MAX_ID_BYTES, "characters")
+    check_count("request_id", len(request.request_id), MAX_ID_BYTES, "characters")
     if not (request.request_id.isascii() and (request.request_id or "x").isprintable()):
         raise InvalidRequestError("request_id", "must be printable ASCII")
-    _at_most("session_id", len(request.session_id.encode()), MAX_ID_BYTES, "bytes")
-    _at_most("cache_salt", len(request.cache_salt.encode()), MAX_ID_BYTES, "bytes")
-    _at_most("metadata", len(request.metadata), MAX_METADATA, "entries")
+    check_count("session_id", len(request.session_id.encode()), MAX_ID_BYTES, "bytes")
+    check_count("cache_salt", len(request.cache_salt.encode()), MAX_ID_BYTES, "bytes")
+    check_count("metadata", len(request.metadata), MAX_METADATA, "entries")
     for key, value in request.metadata:
         if not key or len(key) > MAX_METADATA_KEY:
             raise InvalidRequestError(
                 "metadata", f"a key has {len(key)} characters, 1 to {MAX_METADATA_KEY} are allowed"
             )
-        _at_most(f"metadata[{key!r}]", len(value), MAX_METADATA_VALUE, "characters")
+        check_count(f"metadata[{key!r}]", len(value), MAX_METADATA_VALUE, "characters")
 
 
 def _check_contradictions(request: AnswerRequest) -> None:
@@ -184,6 +182,7 @@ def _above_zero(field: str, value: float | None) -> None:
         raise InvalidRequestError(field, f"is {value:g}, must be above 0")
 
 
-def _at_most(field: str, count: int, most: int, unit: str) -> None:
+def check_count(field: str, count: int, most: int, unit: str) -> None:
+    """Raises InvalidRequestError if a field has more than the most."""
     if count > most:
         raise InvalidRequestError(field, f"has {count} {unit}, at most {most} are allowed")

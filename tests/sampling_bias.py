@@ -15,18 +15,14 @@ from dataclasses import dataclass, field
 
 import torch
 
+from tests.lossless import DIRECTIONS
 from tests.reference import Reference
 from tests.services import Answer, RunningServices, running_services
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
-from uag_common.models import catalogue
 from uag_common.models.source import resolve
 
 NEW_TOKENS = 64
 TEMPERATURES = (1.0, 0.7)
-DIRECTIONS = (
-    (catalogue.DEFAULT_TARGET, catalogue.DEFAULT_DRAFT),
-    (catalogue.DEFAULT_DRAFT, catalogue.DEFAULT_TARGET),
-)
 STANDARD_ERRORS = 3.0
 TEXTS = (
     "The history of the printing press begins",

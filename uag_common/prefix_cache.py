@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from uag_common.common_prefix import common_prefix
 from uag_common.decoding import PrefixReuse
 from uag_common.model import TokenSequence
 
@@ -24,9 +25,7 @@ class _Prefix:
 
     def common(self, ids: Sequence[int]) -> int:
         """How many tokens it has in common with `ids`, from the first on."""
-        own = self.sequence.ids[: self.length]
-        pairs = enumerate(zip(own, ids, strict=False))
-        return next((at for at, (left, right) in pairs if left != right), min(len(own), len(ids)))
+        return common_prefix(self.sequence.ids[: self.length], ids)
 
 
 class PrefixCache:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from orchestrator.cli.figures import tokens_per_round, tokens_per_second
 from orchestrator.client import Finished
+from uag_common.common_prefix import common_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def lines(drafted: Answer, alone: Answer) -> list[str]:
 
 def ids_line(drafted: Answer, alone: Answer) -> str:
     """Whether both answers have the same ids."""
-    same = _common_prefix(drafted.ids, alone.ids)
+    same = common_prefix(drafted.ids, alone.ids)
     if drafted.ids == alone.ids:
         return f"ids: identical, all {same}"
     return f"ids: different from token {same + 1} on; {NEAR_TIES}"
@@ -104,13 +105,6 @@ def reasons(drafted: Answer, alone: Answer) -> Sequence[str]:
         f"{_ms(spent)} for {gained:.1f} tokens,",
         f"     which the target alone says in {_ms(gained * cost.plain_step)}",
     )
-
-
-def _common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    for index, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return index
-    return min(len(left), len(right))
 
 
 def _ms(seconds: float) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from orchestrator.conversion.answer_position import AnswerPosition
 from orchestrator.conversion.conversion import DraftUpdate, Proposal, ProposalStatus, Stop
 from orchestrator.conversion.vocabulary import Vocabulary
+from uag_common.common_prefix import common_prefix
 from uag_common.decoding import NoisePosition
 
 
@@ -57,9 +58,7 @@ class SameVocabulary:
             self._answer.commit(token_id)
 
     def sync(self) -> DraftUpdate:
-        pairs = zip(self._speculated, self._unseen, strict=False)
-        different = (at for at, (guessed, chosen) in enumerate(pairs) if guessed != chosen)
-        common = next(different, min(len(self._speculated), len(self._unseen)))
+        common = common_prefix(self._speculated, self._unseen)
         update = DraftUpdate(
             rollback=len(self._speculated) - common,
             append=tuple(self._unseen[common:]),

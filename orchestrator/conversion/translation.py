@@ -17,6 +17,7 @@ from orchestrator.conversion.spans import spans
 from orchestrator.conversion.utf8 import utf8_end
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.conversion.window import Side, Window, window_start
+from uag_common.common_prefix import common_prefix
 from uag_common.decoding import NoisePosition
 
 
@@ -107,7 +108,7 @@ class Translation:
         self._seen = max(self._seen, utf8_end(self._committed, self._target.start))
         self._mirror(window)
         new = draft.ids[window.first :]
-        common = _common_prefix(old, new)
+        common = common_prefix(old, new)
         self._speculated = []
         self._synced = len(self._target.ids)
         self._capped_windows += window.capped
@@ -233,10 +234,3 @@ def _nothing(guess: Guess, held: bytes) -> Proposal:
         lost_draft_ids=guess.count,
         not_representable_draft_ids=0,
     )
-
-
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of ids that two sequences begin with in common."""
-    pairs = zip(one, other, strict=False)
-    different = (position for position, (left, right) in enumerate(pairs) if left != right)
-    return next(different, min(len(one), len(other)))

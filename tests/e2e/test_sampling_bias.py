@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sampling_bias import DIRECTIONS, STANDARD_ERRORS, measure
+from tests.lossless import DIRECTIONS
+from tests.sampling_bias import STANDARD_ERRORS, measure
 
 pytestmark = pytest.mark.real_model
 
