@@ -59,6 +59,7 @@ class Counts:
 class Loaded:
     """A model and what the orchestrator knows of it."""
 
+    name: str
     model: CausalModel
     side: Side
 
@@ -67,7 +68,7 @@ def load(name: str, dtype: str) -> Loaded:
     folder = resolve(name)
     settings = VerifySettings(model=str(folder), dtype=dtype)  # type: ignore[arg-type]
     model = load_folder(folder, settings, torch.device("cpu"))
-    return Loaded(model, Side.build(model.description, model.tokenizer_files))
+    return Loaded(name, model, Side.build(model.description, model.tokenizer_files))
 
 
 def draw_answer(target: Loaded, prompt_ids: Sequence[int], sampling: Sampling) -> list[int]:
@@ -162,7 +163,7 @@ def run(target: Loaded, draft: Loaded, prompts: Sequence[Prompt], temperature: f
         answer = draw_answer(target, target.side.encode(prompt).ids, sampling)
         for kind in Dice:
             found[kind].append(guess(target, draft, prompt, answer, dice(sampling, kind)))
-    names = f"{target.model.description.model_id} + {draft.model.description.model_id}"
+    names = f"{target.name} + {draft.name}"
     for kind in Dice:
         counts = found[kind]
         examined, rounds = sum(c.examined for c in counts), sum(c.rounds for c in counts)

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from uag_common.context import ContextVersion
 from uag_common.decoding import NoisePosition, PrefixReuse, Sampling
-from uag_common.decoding_check import check_answer_start, check_sampling, check_sharing
+from uag_common.decoding_check import (
+    check_answer_start,
+    check_bias_ids,
+    check_sampling,
+    check_sharing,
+)
 from uag_common.errors import InvalidRequestError
 from uag_common.limits import MAX_DRAFT_TOKENS, check_context, check_ids
 from uag_common.model import ModelDescription
@@ -31,7 +36,8 @@ class OpenCommand:
         check_context(len(self.context_ids), model.context_length)
         # A context of the draft's may be of the answer alone.
         check_answer_start("open", self.answer_start, 0, len(self.context_ids))
-        check_sampling("open.sampling", self.sampling, model.vocabulary_size)
+        check_sampling("open.sampling", self.sampling)
+        check_bias_ids("open.sampling", self.sampling, model.vocabulary_size)
         check_sharing("open", self.prefix, self.priority)
 
 

@@ -9,6 +9,7 @@ from orchestrator.answering import Answering
 from orchestrator.draft_client import DRAFT_SERVICE
 from orchestrator.pair import Pair
 from orchestrator.peer import ModelPeer
+from orchestrator.preparation import Preparation
 from orchestrator.resolving import Defaults
 from orchestrator.servicer import ORCHESTRATOR, OrchestratorServicer
 from orchestrator.settings import OrchestratorSettings
@@ -43,10 +44,10 @@ async def serve(settings: OrchestratorSettings) -> None:
     _check_address(settings, "verify", settings.verify)
     draft = ModelPeer("draft service", DRAFT_SERVICE, settings.draft, show_health)
     verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_health)
-    pair = Pair(settings, draft, verify)
+    pair, preparation = Pair(settings, draft, verify), Preparation()
     defaults = Defaults(settings.max_new_tokens, settings.draft_tokens)
-    answering = Answering(pair, defaults, service_tracer("uag-orchestrator"))
-    servicer = OrchestratorServicer(answering, pair)
+    answering = Answering(pair, preparation, defaults, service_tracer("uag-orchestrator"))
+    servicer = OrchestratorServicer(answering, pair, preparation)
     orchestrator_pb2_grpc.add_OrchestratorServicer_to_server(servicer, server.grpc)
     port = await server.start(settings.listen, variable_name(type(settings), "listen"))
     stop = StopSignal(follow_stdin=settings.stop_with_parent)
@@ -62,6 +63,7 @@ async def serve(settings: OrchestratorSettings) -> None:
         watching.cancel()
         last_words.cancel()
         await asyncio.gather(watching, last_words, return_exceptions=True)
+        preparation.close()
         await draft.close()
         await verify.close()
 

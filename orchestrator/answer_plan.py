@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,10 +10,11 @@ from orchestrator.conversion.conversion import Conversion
 from orchestrator.draft_client import DraftOptions
 from orchestrator.drafter import Drafter, DraftPlan, ModelDrafter, NoDrafter
 from orchestrator.pair import Pair
+from orchestrator.preparation import Preparation
 from orchestrator.request import ChatPrompt, DraftFailurePolicy, SpeculationMode
 from orchestrator.resolving import Resolved
 from orchestrator.round_loop import AnswerLimits, RoundLoop
-from orchestrator.side import EncodedPrompt, Side, open_conversion
+from orchestrator.side import EncodedPrompt, Side
 from orchestrator.stopping import AnswerText, Stopping
 from orchestrator.tally import Tally
 from orchestrator.text_stream import TextStream
@@ -53,7 +53,7 @@ class AnswerPlan:
         self._began = began
         self._conversions: list[Conversion] = []
 
-    async def prepare_drafts(self) -> None:
+    async def prepare_drafts(self, preparation: Preparation) -> None:
         """Encodes the prompt for the draft, once for each answer. Raises PeerUnavailableError if
         there must be a draft and is none."""
         if not self.resolved.draft_tokens:
@@ -62,9 +62,10 @@ class AnswerPlan:
             if self._draft_must_live:
                 raise PeerUnavailableError(self._pair.draft_reason)
             return
-        opening = partial(open_conversion, self.target, self.draft, self.prompt)
         for _ in range(self.resolved.n):
-            self._conversions.append(await asyncio.to_thread(opening))
+            self._conversions.append(
+                await preparation.open_conversion(self.target, self.draft, self.prompt)
+            )
 
     def loop(self, choice: int) -> RoundLoop:
         """The answer with that index; its sessions open when it runs."""

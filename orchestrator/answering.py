@@ -3,7 +3,6 @@ all its answers. The loop of each answer stands in `round_loop`."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
@@ -15,11 +14,10 @@ from orchestrator.answer_plan import AnswerPlan, RequestTrace
 from orchestrator.choices import merged
 from orchestrator.events import Event, Prefilled, Started
 from orchestrator.pair import Pair
+from orchestrator.preparation import Preparation
 from orchestrator.request import AnswerRequest
 from orchestrator.request_check import check_request
 from orchestrator.resolving import Defaults, check_prompt_length, identified, resolve
-from orchestrator.side import EncodedPrompt, Side
-from uag_common.constraint.grammar import check_constraint
 from uag_common.tracing import RequestLabels, current_traceparent, request_span
 
 SPAN = "uag.orchestrator.v1.Orchestrator/Generate"
@@ -28,16 +26,19 @@ SPAN = "uag.orchestrator.v1.Orchestrator/Generate"
 class Answering:
     """Holds the answers that are being written."""
 
-    def __init__(self, pair: Pair, defaults: Defaults, tracer: Tracer) -> None:
+    def __init__(
+        self, pair: Pair, preparation: Preparation, defaults: Defaults, tracer: Tracer
+    ) -> None:
         self._pair = pair
+        self._preparation = preparation
         self._defaults = defaults
         self._tracer = tracer
         self._ends: set[AnswerEnd] = set()
 
     async def answer(self, request: AnswerRequest, traceparent: str) -> AsyncGenerator[Event, None]:
         """`Started`, any number of deltas, `Finished` for each answer. `traceparent` is the
-        caller's trace context, or empty. Raises InvalidRequestError or PromptTooLongError before
-        any model runs, PeerUnavailableError if there is no target."""
+        caller's trace context, or empty. Raises InvalidRequestError, PromptTooLongError or
+        OverloadedError before any model runs, PeerUnavailableError if there is no target."""
         began = time.perf_counter()
         check_request(request)
         request = identified(request)
@@ -57,9 +58,14 @@ class Answering:
     ) -> AnswerPlan:
         target = self._pair.target
         resolved = resolve(request, self._defaults, target.description)
-        prompt = await asyncio.to_thread(_prepare, request, target)
+        prompt = await self._preparation.encode(
+            target, request.prompt, request.truncate_prompt_tokens
+        )
+        check_prompt_length(len(prompt.ids), target.description)
+        if request.constraint is not None:
+            await self._preparation.check(request.constraint)
         plan = AnswerPlan(self._pair, resolved, target, prompt, trace, end, began)
-        await plan.prepare_drafts()
+        await plan.prepare_drafts(self._preparation)
         return plan
 
     def cancel_all(self) -> None:
@@ -75,14 +81,6 @@ class Answering:
             yield end
         finally:
             self._ends.discard(end)
-
-
-def _prepare(request: AnswerRequest, target: Side) -> EncodedPrompt:
-    prompt = target.encode(request.prompt, request.truncate_prompt_tokens)
-    check_prompt_length(len(prompt.ids), target.description)
-    if request.constraint is not None:
-        check_constraint(request.constraint)
-    return prompt
 
 
 async def _events(plan: AnswerPlan) -> AsyncGenerator[Event, None]:

@@ -30,16 +30,11 @@ from orchestrator.request import (
     TextPrompt,
     TokenPrompt,
 )
-from orchestrator.request_check import (
-    MAX_METADATA,
-    MAX_STOP_SEQUENCES,
-    MAX_STOP_TOKEN_IDS,
-    check_count,
-)
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag_common.constraint.grammar import MAX_CHOICES
 from uag_common.decoding_check import MAX_LOGIT_BIASES
 from uag_common.errors import InvalidRequestError
+from uag_common.limits import check_count
 from uag_common.rpc.decoding_messages import decode_constraint, encode_constraint
 
 V = TypeVar("V")
@@ -71,6 +66,9 @@ _POLICIES = {
 
 MAX_TOKEN_IDS = 1 << 20
 MAX_CHAT_MESSAGES = 4096
+MAX_STOP_SEQUENCES = 16
+MAX_STOP_TOKEN_IDS = 64
+MAX_METADATA = 16
 
 
 def decode_request(message: pb.GenerateRequest) -> AnswerRequest:

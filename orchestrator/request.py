@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from orchestrator.prompt.chat_template import ChatMessage
-from uag_common.decoding import Constraint
+from uag_common.decoding import Constraint, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,22 @@ class SamplingOptions:
     presence_penalty: float | None = None
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
+
+    def sampling(self, choice: int = 0) -> Sampling:
+        """How one of the answers is drawn."""
+        return Sampling(
+            temperature=self.temperature or 0.0,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            typical_p=self.typical_p,
+            repetition_penalty=self.repetition_penalty,
+            frequency_penalty=self.frequency_penalty or 0.0,
+            presence_penalty=self.presence_penalty or 0.0,
+            logit_bias=self.logit_bias,
+            seed=self.seed or 0,
+            choice=choice,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@ first field that is wrong. Pure."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from orchestrator.prompt.chat_template import ROLES, ChatMessage
@@ -12,45 +11,43 @@ from orchestrator.request import (
     ChatPrompt,
     DraftFailurePolicy,
     Prompt,
-    SamplingOptions,
     SpeculationMode,
     SpeculationOptions,
     StoppingOptions,
     TextPrompt,
     TokenPrompt,
 )
-from uag_common.decoding_check import (
-    MAX_LOGIT_BIASES,
-    MAX_PENALTY,
-    MAX_PRIORITY,
-    MAX_TEMPERATURE,
-)
+from uag_common.decoding_check import MAX_PRIORITY, check_sampling
 from uag_common.errors import InvalidRequestError
-from uag_common.limits import MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS
+from uag_common.limits import (
+    MAX_DRAFT_TOKENS,
+    MAX_TOP_LOGPROBS,
+    check_above_zero,
+    check_count,
+    check_range,
+)
 
-MAX_CHOICES = 16
-MAX_STOP_SEQUENCES = 16
+MAX_ANSWERS = 16
 MAX_STOP_SEQUENCE_BYTES = 256
-MAX_STOP_TOKEN_IDS = 64
 MAX_ID_BYTES = 128
-MAX_METADATA = 16
 MAX_METADATA_KEY = 64
 MAX_METADATA_VALUE = 256
 
 
 def check_request(request: AnswerRequest) -> None:
     """Raises InvalidRequestError. Checks neither ids, for which the vocabulary must be known, nor
-    whether a constraint compiles."""
+    whether a constraint compiles, nor the lengths of lists: those were checked before they were
+    made (see `messages`)."""
     check_prompt(request.prompt)
-    _within("max_new_tokens", request.max_new_tokens, 1)
-    _within("truncate_prompt_tokens", request.truncate_prompt_tokens, 1)
-    _check_sampling(request.sampling)
+    check_range("max_new_tokens", request.max_new_tokens, 1)
+    check_range("truncate_prompt_tokens", request.truncate_prompt_tokens, 1)
+    check_sampling("sampling", request.sampling.sampling())
     _check_stopping(request.stopping)
     _check_speculation(request.speculation)
-    _within("logprobs.top", request.logprobs.top, 0, MAX_TOP_LOGPROBS)
-    _within("logprobs.prompt_top", request.logprobs.prompt_top, 0, MAX_TOP_LOGPROBS)
-    _within("n", request.n, 1, MAX_CHOICES)
-    _within("priority", request.priority, -MAX_PRIORITY, MAX_PRIORITY)
+    check_range("logprobs.top", request.logprobs.top, 0, MAX_TOP_LOGPROBS)
+    check_range("logprobs.prompt_top", request.logprobs.prompt_top, 0, MAX_TOP_LOGPROBS)
+    check_range("n", request.n, 1, MAX_ANSWERS)
+    check_range("priority", request.priority, -MAX_PRIORITY, MAX_PRIORITY)
     _check_names(request)
     _check_contradictions(request)
 
@@ -79,28 +76,9 @@ def _check_messages(messages: Sequence[ChatMessage]) -> None:
             )
 
 
-def _check_sampling(sampling: SamplingOptions) -> None:
-    _within("sampling.temperature", sampling.temperature, 0, MAX_TEMPERATURE)
-    _within("sampling.top_k", sampling.top_k, 1)
-    _share("sampling.top_p", sampling.top_p)
-    _within("sampling.min_p", sampling.min_p, 0, 1)
-    _share("sampling.typical_p", sampling.typical_p)
-    _above_zero("sampling.repetition_penalty", sampling.repetition_penalty)
-    _within("sampling.repetition_penalty", sampling.repetition_penalty, 0, MAX_PENALTY)
-    for name in ("frequency_penalty", "presence_penalty"):
-        _within(f"sampling.{name}", getattr(sampling, name), -MAX_PENALTY, MAX_PENALTY)
-    check_count("sampling.logit_bias", len(sampling.logit_bias), MAX_LOGIT_BIASES, "ids")
-    for token_id, bias in sampling.logit_bias:
-        _within(f"sampling.logit_bias[{token_id}]", bias, -MAX_PENALTY, MAX_PENALTY)
-
-
 def _check_stopping(stopping: StoppingOptions) -> None:
-    _within("stopping.min_new_tokens", stopping.min_new_tokens, 0)
-    _above_zero("stopping.time_limit_seconds", stopping.time_limit_seconds)
-    check_count(
-        "stopping.stop_sequences", len(stopping.stop_sequences), MAX_STOP_SEQUENCES, "texts"
-    )
-    check_count("stopping.stop_token_ids", len(stopping.stop_token_ids), MAX_STOP_TOKEN_IDS, "ids")
+    check_range("stopping.min_new_tokens", stopping.min_new_tokens, 0)
+    check_above_zero("stopping.time_limit_seconds", stopping.time_limit_seconds)
     for index, text in enumerate(stopping.stop_sequences):
         field = f"stopping.stop_sequences[{index}]"
         if not text:
@@ -115,7 +93,7 @@ def _check_speculation(speculation: SpeculationOptions) -> None:
             "speculation.draft_tokens",
             f"is {tokens}, must be from 0 (never draft) to {MAX_DRAFT_TOKENS}",
         )
-    _within("speculation.min_probability", speculation.min_probability, 0, 1)
+    check_range("speculation.min_probability", speculation.min_probability, 0, 1)
     if mode is SpeculationMode.FORCE and tokens == 0:
         raise InvalidRequestError("speculation.draft_tokens", "is 0, but the mode is FORCE")
     if mode is SpeculationMode.OFF:
@@ -135,7 +113,6 @@ def _check_names(request: AnswerRequest) -> None:
         raise InvalidRequestError("request_id", "must be printable ASCII")
     check_count("session_id", len(request.session_id.encode()), MAX_ID_BYTES, "bytes")
     check_count("cache_salt", len(request.cache_salt.encode()), MAX_ID_BYTES, "bytes")
-    check_count("metadata", len(request.metadata), MAX_METADATA, "entries")
     for key, value in request.metadata:
         if not key or len(key) > MAX_METADATA_KEY:
             raise InvalidRequestError(
@@ -162,27 +139,3 @@ def _check_contradictions(request: AnswerRequest) -> None:
         raise InvalidRequestError(
             "stopping.min_new_tokens", "cannot be together with a constraint, which ends the answer"
         )
-
-
-def _within(field: str, value: float | None, low: float, high: float = math.inf) -> None:
-    # A NaN is in no range, and nothing is infinite.
-    if value is None or (low <= value <= high and value < math.inf):
-        return
-    told = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-    raise InvalidRequestError(field, f"is {value:g}, must be {told}")
-
-
-def _share(field: str, value: float | None) -> None:
-    if value is not None and not 0 < value <= 1:
-        raise InvalidRequestError(field, f"is {value:g}, must be above 0 and at most 1")
-
-
-def _above_zero(field: str, value: float | None) -> None:
-    if value is not None and not 0 < value < math.inf:
-        raise InvalidRequestError(field, f"is {value:g}, must be above 0")
-
-
-def check_count(field: str, count: int, most: int, unit: str) -> None:
-    """Raises InvalidRequestError if a field has more than the most."""
-    if count > most:
-        raise InvalidRequestError(field, f"has {count} {unit}, at most {most} are allowed")

@@ -41,7 +41,7 @@ class Resolved:
     def decoding(self, choice: int) -> Decoding:
         """How the target chooses the tokens of one of the answers."""
         return Decoding(
-            sampling=self._sampling(choice),
+            sampling=self.request.sampling.sampling(choice),
             min_new_tokens=self.request.stopping.min_new_tokens or 0,
             end_ids=self.end_ids,
             constraint=self.request.constraint,
@@ -50,23 +50,7 @@ class Resolved:
 
     def draft_sampling(self, choice: int) -> Sampling:
         """How the draft chooses: as the target, but for the bias, whose ids are the target's."""
-        return replace(self._sampling(choice), logit_bias=())
-
-    def _sampling(self, choice: int) -> Sampling:
-        wanted = self.request.sampling
-        return Sampling(
-            temperature=wanted.temperature or 0.0,
-            top_k=wanted.top_k,
-            top_p=wanted.top_p,
-            min_p=wanted.min_p,
-            typical_p=wanted.typical_p,
-            repetition_penalty=wanted.repetition_penalty,
-            frequency_penalty=wanted.frequency_penalty or 0.0,
-            presence_penalty=wanted.presence_penalty or 0.0,
-            logit_bias=wanted.logit_bias,
-            seed=wanted.seed or 0,
-            choice=choice,
-        )
+        return replace(self.request.sampling.sampling(choice), logit_bias=())
 
 
 def identified(request: AnswerRequest) -> AnswerRequest:

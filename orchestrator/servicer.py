@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -16,6 +15,7 @@ from orchestrator.messages import (
     encode_token,
 )
 from orchestrator.pair import Pair
+from orchestrator.preparation import Preparation
 from orchestrator.request_check import check_prompt
 from orchestrator.whole_answer import WholeAnswer, WholeAnswers, gather
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
@@ -33,9 +33,10 @@ ORCHESTRATOR = pb.DESCRIPTOR.services_by_name["Orchestrator"].full_name
 class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServicer):
     """Serves `uag.orchestrator.v1.Orchestrator`."""
 
-    def __init__(self, answering: Answering, pair: Pair) -> None:
+    def __init__(self, answering: Answering, pair: Pair, preparation: Preparation) -> None:
         self._answering = answering
         self._pair = pair
+        self._preparation = preparation
 
     async def Generate(  # noqa: N802 - named by the contract
         self, request: pb.GenerateRequest, context: Context
@@ -77,7 +78,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServicer):
         prompt = decode_prompt(request)
         check_prompt(prompt)
         target = self._pair.target
-        ids = (await asyncio.to_thread(target.encode, prompt)).ids
+        ids = (await self._preparation.encode(target, prompt)).ids
         return pb.TokenizeResponse(ids=ids, texts=map(target.spell, ids))
 
     async def Detokenize(  # noqa: N802

@@ -1,7 +1,8 @@
-"""Bounds of the contract that both model services check, before any model runs."""
+"""Bounds of the contract, and how they are checked before any model runs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from uag_common.errors import InvalidRequestError, PromptTooLongError
@@ -23,6 +24,29 @@ def check_ids(field: str, ids: Sequence[int], vocabulary_size: int) -> None:
         raise InvalidRequestError(
             field, f"id {largest} is outside the vocabulary of {vocabulary_size} ids"
         )
+
+
+def check_count(field: str, count: int, most: int, unit: str) -> None:
+    """Raises InvalidRequestError if a field has more than the most."""
+    if count > most:
+        raise InvalidRequestError(field, f"has {count} {unit}, at most {most} are allowed")
+
+
+def check_range(field: str, value: float | None, low: float, high: float = math.inf) -> None:
+    """Raises InvalidRequestError for a value outside the range, for infinity and for no number."""
+    # A NaN is in no range.
+    if value is None or (low <= value <= high and value < math.inf):
+        return
+    told = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+    raise InvalidRequestError(field, f"is {value:g}, must be {told}")
+
+
+def check_above_zero(field: str, value: float | None, high: float = math.inf) -> None:
+    """As `check_range` from 0, which itself is refused."""
+    if value is None or (0 < value <= high and value < math.inf):
+        return
+    told = "" if high == math.inf else f" and at most {high:g}"
+    raise InvalidRequestError(field, f"is {value:g}, must be above 0{told}")
 
 
 def check_context(needed: int, context_length: int) -> None:

@@ -7,14 +7,25 @@ process sets its own limits. Knows processes and sockets; it must not know what 
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from uag_common.errors import InternalError
+from uag_common.errors import InternalError, OverloadedError
+
+KILLED = -signal.SIGKILL
+TOOK_TOO_LONG = -signal.SIGPROF
+"""The end of a program that limits what it computes for a request by that timer."""
+
+MAX_IDLE = 4
+"""Processes of one program that are kept for the next requests."""
+
+RETRY_SECONDS = 1.0
 
 
 class NoReplyError(Exception):
@@ -60,11 +71,6 @@ class LineProcess:
             self._socket.close()
             raise InternalError(f"{program.stem} cannot be started: {error}") from error
 
-    @property
-    def running(self) -> bool:
-        """Whether it can be asked."""
-        return self.close.alive and self._process.poll() is None
-
     def ask(self, request: Any) -> Any:
         """The reply. Raises NoReplyError or ProcessEndedError; then it cannot be asked again. Not
         to be called by two threads at once."""
@@ -81,6 +87,52 @@ class LineProcess:
             return json.loads(reply)
         self.close()
         raise ProcessEndedError(self._process.returncode)
+
+
+class LineProcesses:
+    """Processes of one program, started as they are needed and some of them kept: one for each
+    request that is asked at the same time. May be used by several threads."""
+
+    def __init__(self, start: Callable[[], LineProcess]) -> None:
+        self._start = start
+        self._idle: list[LineProcess] = []
+
+    def ask(self, request: Any) -> Any:
+        """The reply. Raises ProcessEndedError for a request that a process dies of, OverloadedError
+        if a reply cannot be had now."""
+        try:
+            return self._ask(request)
+        except NoReplyError as error:
+            problem = "there is no time for it now; try again later"
+            raise OverloadedError(problem, RETRY_SECONDS) from error
+        except ProcessEndedError as error:
+            if error.status != KILLED:
+                raise
+            problem = "the process that works at it was killed; try again"
+            raise OverloadedError(problem, RETRY_SECONDS) from error
+
+    def _ask(self, request: Any) -> Any:
+        process, fresh = self._take()
+        try:
+            return self._reply(process, request)
+        except ProcessEndedError as error:
+            if error.status == TOOK_TOO_LONG or (fresh and error.status != KILLED):
+                raise
+            # It may have died of what it was asked before, or of nothing that it was asked.
+            return self._reply(self._start(), request)
+
+    def _take(self) -> tuple[LineProcess, bool]:
+        """A process, and whether it was never asked before."""
+        try:
+            return self._idle.pop(), False
+        except IndexError:
+            return self._start(), True
+
+    def _reply(self, process: LineProcess, request: Any) -> Any:
+        reply = process.ask(request)
+        if len(self._idle) < MAX_IDLE:
+            self._idle.append(process)
+        return reply
 
 
 def _close(process: subprocess.Popen[bytes], connection: socket.socket, replies: BinaryIO) -> None:

@@ -18,6 +18,7 @@ from uag_common.rpc.decoding_messages import (
 from uag_common.rpc.errors import Context
 from uag_common.rpc.model_messages import decode_version, encode_time
 from uag_common.rpc.model_service import LoadedModel, ModelSlot
+from uag_common.work_pool import WorkPool
 from verify_service.open_command import OpenCommand
 from verify_service.session import VerifySession
 
@@ -29,6 +30,8 @@ class VerifyServicer(verify_pb2_grpc.VerifyServiceServicer):
 
     def __init__(self, slot: ModelSlot) -> None:
         self._slot = slot
+        # A request may open sessions for many answers at once.
+        self._compilations = WorkPool("constraints", threads=4, most_waiting=256)
 
     async def Session(  # noqa: N802 - named by the contract
         self,
@@ -37,11 +40,14 @@ class VerifyServicer(verify_pb2_grpc.VerifyServiceServicer):
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
         async with loaded.admission.session() as idle:
-            with closing(VerifySession(loaded.model, loaded.worker, loaded.prefixes)) as session:
+            with closing(self._new_session(loaded)) as session:
                 async for request in request_iterator:
                     with idle.working():
                         answer = await _answer(loaded, session, request)
                     yield answer
+
+    def _new_session(self, loaded: LoadedModel) -> VerifySession:
+        return VerifySession(loaded.model, loaded.worker, loaded.prefixes, self._compilations)
 
 
 async def _answer(

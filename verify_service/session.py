@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from uag_common.context import ContextVersion
 from uag_common.errors import InvalidRequestError
-from uag_common.model import Model
+from uag_common.model import Model, TokenChooser
 from uag_common.prefix_cache import PrefixCache
+from uag_common.work_pool import WorkPool
 from uag_common.worker import Timed, Worker
 from verify_service.open_command import OpenCommand
 from verify_service.verifier import Opening, Verification, Verifier
 
 
 class VerifySession:
-    """Lives as long as its stream; to be closed in any case."""
+    """Lives as long as its stream; to be closed in any case. `compilations` is where constraints
+    are compiled: it takes long, and no model."""
 
-    def __init__(self, model: Model, worker: Worker, prefixes: PrefixCache) -> None:
+    def __init__(
+        self, model: Model, worker: Worker, prefixes: PrefixCache, compilations: WorkPool
+    ) -> None:
         self._model = model
+        self._compilations = compilations
         self._worker = worker
         self._prefixes = prefixes
         self._verifier: Verifier | None = None
         self._priority = 0
 
     async def open(self, command: OpenCommand) -> Timed[Opening]:
-        """Raises InvalidRequestError or PromptTooLongError before any model runs."""
+        """Raises InvalidRequestError, PromptTooLongError or OverloadedError, all before any model
+        runs."""
         if self._verifier is not None:
             raise InvalidRequestError("open", "the session is open already")
         command.check(self._model.description)
-        # To compile a constraint takes long, and no model: neither loop nor worker waits for it.
-        chooser = await asyncio.to_thread(command.new_chooser, self._model)
+        chooser = await self._new_chooser(command)
         self._priority = command.priority
         self._verifier = Verifier(self._model, self._prefixes, command, chooser)
         return await self._worker.run(self._verifier.open, self._priority)
+
+    async def _new_chooser(self, command: OpenCommand) -> TokenChooser:
+        if command.decoding.constraint is None:
+            return command.new_chooser(self._model)
+        return await self._compilations.run(command.new_chooser, self._model)
 
     async def verify(
         self, committed: ContextVersion, candidates: Sequence[int]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 from orchestrator.prompt.renderer import Renderer, TemplateFailedError, TemplateSource
@@ -35,26 +34,21 @@ class ChatTemplate:
 
     def __init__(self, source: TemplateSource) -> None:
         """Raises TokenizerError for a template that cannot be compiled."""
-        self._source = source
         self._renderer = Renderer(source)
-        self._lock = Lock()
         try:
             # To compile a template already computes what is constant in it.
             self._renderer.render([], 0)
         except TemplateFailedError as error:
-            self._renderer.process.close()
             raise TokenizerError(f"the model's chat template {error}") from error
 
     def render(self, *chats: Sequence[ChatMessage]) -> list[str]:
         """Each of the conversations, up to where the answer starts. Raises InvalidRequestError with
-        the reason for which the template refuses one of them, or is stopped."""
+        the reason for which the template refuses one of them, or is stopped; OverloadedError if
+        there is no time for it now."""
         size = max(sum(len(message.content) for message in chat) for chat in chats)
         turns = [[{"role": m.role, "content": m.content} for m in chat] for chat in chats]
         try:
-            with self._lock:
-                if not self._renderer.process.running:
-                    self._renderer = Renderer(self._source)
-                return self._renderer.render(turns, MOST_CHARACTERS + MOST_REPEATS * size)
+            return self._renderer.render(turns, MOST_CHARACTERS + MOST_REPEATS * size)
         except TemplateFailedError as error:
             raise InvalidRequestError("chat", f"the model's chat template {error}") from error
 

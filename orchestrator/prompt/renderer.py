@@ -1,16 +1,20 @@
-"""The process in which a chat template runs, from outside: starts it, asks it, sees its end.
+"""The processes in which a chat template runs, from outside: starts, asks, sees their end.
 
 Knows its limits. It must not know jinja2, nor what a conversation says.
 """
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uag_common.line_process import LineProcess, NoReplyError, ProcessEndedError
+from uag_common.line_process import (
+    TOOK_TOO_LONG,
+    LineProcess,
+    LineProcesses,
+    ProcessEndedError,
+)
 
 CPU_SECONDS = 1.0
 """What a template may compute for one request."""
@@ -37,25 +41,24 @@ class TemplateFailedError(Exception):
 
 
 class Renderer:
-    """A process for one template. It ends with this object, or when the template runs away."""
+    """Renders one template; may be used by several threads. Its processes end with it, or when the
+    template runs away."""
 
     def __init__(self, source: TemplateSource) -> None:
-        """Raises InternalError if there can be no process."""
         opening = {
             "source": source.text,
             "special_tokens": source.special_tokens,
             "cpu_seconds": CPU_SECONDS,
             "memory_bytes": MEMORY_BYTES,
         }
-        self.process = LineProcess(_PROGRAM, opening, PATIENCE_SECONDS)
+        self._processes = LineProcesses(lambda: LineProcess(_PROGRAM, opening, PATIENCE_SECONDS))
 
     def render(self, chats: Sequence[Sequence[Mapping[str, str]]], most: int) -> list[str]:
         """Each of the conversations as the template writes it, in `most` characters at most.
-        Raises TemplateFailedError. Not to be called by two threads at once."""
+        Raises TemplateFailedError, OverloadedError if there is no time for it now, InternalError if
+        there can be no process."""
         try:
-            reply = self.process.ask({"chats": chats, "most_characters": most})
-        except NoReplyError as error:
-            raise TemplateFailedError("got no time to compute in") from error
+            reply = self._processes.ask({"chats": chats, "most_characters": most})
         except ProcessEndedError as error:
             raise TemplateFailedError(_why(error)) from error
         if "problem" in reply:
@@ -65,6 +68,6 @@ class Renderer:
 
 
 def _why(error: ProcessEndedError) -> str:
-    if error.status == -signal.SIGPROF:
+    if error.status == TOOK_TOO_LONG:
         return f"computes for more than {CPU_SECONDS:g} s"
     return f"{error} of its process"

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -22,11 +23,12 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 from safetensors.torch import load_file, save_file
 
-from orchestrator.cli.supervisor import ServiceSpec
+from orchestrator.cli.supervisor import Child, ServiceSpec
 from tests.services import RunningServices, free_address, running_services, wait_for_health
 from uag.model.v1 import model_pb2, model_pb2_grpc
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
+from uag.verify.v1 import verify_pb2, verify_pb2_grpc
 
 START_SECONDS = 120
 
@@ -141,7 +143,38 @@ def test_a_watcher_of_health_does_not_hold_up_the_end(llama: Path) -> None:
         verify.terminate()
         assert [health.status for health in watch] == [health_pb2.HealthCheckResponse.NOT_SERVING]
         assert verify.process.wait(10) == 0
-        assert not any("Traceback" in line for line in verify._last_lines)
+        assert not complaints(verify)
+
+
+def test_a_session_that_outlives_the_grace_is_cut_without_ado(llama: Path) -> None:
+    with (
+        running_services(llama, None, model_settings={"drain_seconds": "0.1"}) as services,
+        grpc.insecure_channel(services.verify) as channel,
+    ):
+        model = model_pb2_grpc.ModelServiceStub(channel).DescribeModel(
+            model_pb2.DescribeModelRequest()
+        )
+        opening = verify_pb2.Open(prompt_ids=[5], tokenizer_sha256=model.model.tokenizer_sha256)
+        verify = services.children["verify"]
+
+        def commands() -> Iterator[verify_pb2.SessionRequest]:
+            yield verify_pb2.SessionRequest(open=opening)
+            verify.process.wait(30)
+
+        session = verify_pb2_grpc.VerifyServiceStub(channel).Session(commands())
+        assert next(session).HasField("opened")
+        verify.terminate()
+        with pytest.raises(grpc.RpcError) as cut:
+            next(session)
+        assert cut.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert verify.process.wait(10) == 0
+        assert not complaints(verify)
+
+
+def complaints(child: Child) -> list[str]:
+    """Tracebacks among the last lines of a process that has ended."""
+    child._reader.join(10)
+    return [line for line in child._last_lines if "Traceback" in line]
 
 
 def test_services_at_each_others_address_are_told_apart(llama: Path, gpt2: Path) -> None:

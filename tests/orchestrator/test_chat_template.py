@@ -18,7 +18,7 @@ import pytest
 from orchestrator.prompt.chat_template import ChatMessage, ChatTemplate
 from orchestrator.prompt.renderer import CPU_SECONDS, MEMORY_BYTES
 from tests.orchestrator.chat_templates import CHATML, a_template
-from uag_common.errors import InternalError, InvalidRequestError
+from uag_common.errors import InternalError, InvalidRequestError, OverloadedError
 from uag_common.tokenizer.errors import TokenizerError
 
 ROOT = Path(__file__).parents[2]
@@ -178,20 +178,31 @@ def test_threads_get_their_own_answers() -> None:
         assert [answer for (answer,) in answers] == texts
 
 
+def process_of(template: ChatTemplate) -> subprocess.Popen[bytes]:
+    """The one that waits for the next conversation."""
+    return template._renderer._processes._idle[0]._process
+
+
 def test_a_process_that_was_killed_is_replaced() -> None:
     template = a_template("{{ messages[0].content }}")
-    pid = template._renderer.process._process.pid
-    os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while template._renderer.process.running and time.monotonic() < deadline:
-        time.sleep(0.01)
+    before = process_of(template).pid
+    os.kill(before, signal.SIGKILL)
     assert template.render([ChatMessage("user", "again")]) == ["again"]
-    assert template._renderer.process._process.pid != pid
+    assert process_of(template).pid != before
+
+
+def test_a_process_that_gets_no_time_is_not_the_clients_fault() -> None:
+    template = a_template("{{ messages[0].content }}")
+    process_of(template).send_signal(signal.SIGSTOP)
+    template._renderer._processes._idle[0]._socket.settimeout(0.05)
+    with pytest.raises(OverloadedError, match="no time"):
+        template.render([ChatMessage("user", "x")])
+    assert template.render([ChatMessage("user", "again")]) == ["again"]
 
 
 def test_the_process_ends_with_its_template() -> None:
     template = a_template("x")
-    process = template._renderer.process._process
+    process = process_of(template)
     assert process.poll() is None
     del template
     gc.collect()
@@ -203,8 +214,9 @@ def test_the_process_ends_with_the_one_that_started_it() -> None:
     program = (
         "import os, signal\n"
         "from tests.orchestrator.chat_templates import a_template\n"
+        "from tests.orchestrator.test_chat_template import process_of\n"
         "template = a_template('x')\n"
-        "print(template._renderer.process._process.pid, flush=True)\n"
+        "print(process_of(template).pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run(
@@ -228,7 +240,7 @@ def test_the_process_is_bounded_and_knows_nothing_of_the_project() -> None:
     if not Path("/proc/self/limits").exists():
         pytest.skip("no /proc here")
     template = a_template("x")
-    folder = Path(f"/proc/{template._renderer.process._process.pid}")
+    folder = Path(f"/proc/{process_of(template).pid}")
     (limit,) = (
         line.split()[3:5]
         for line in (folder / "limits").read_text().splitlines()
@@ -238,4 +250,4 @@ def test_the_process_is_bounded_and_knows_nothing_of_the_project() -> None:
     assert "tokenizers" not in (folder / "maps").read_text()
     assert CPU_SECONDS <= 1
     # An interrupt from a terminal goes to a group.
-    assert os.getpgid(template._renderer.process._process.pid) != os.getpgid(0)
+    assert os.getpgid(process_of(template).pid) != os.getpgid(0)

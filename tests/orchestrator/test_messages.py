@@ -143,3 +143,39 @@ def test_every_reason_and_source_has_its_number() -> None:
     assert reasons == {f"FINISH_REASON_{reason.name}" for reason in FinishReason}
     sources = {value.name for value in pb.TokenSource.DESCRIPTOR.values if value.number}
     assert sources == {f"TOKEN_SOURCE_{source.name}" for source in TokenSource}
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        (pb.GenerateRequest(token_ids=pb.TokenIds(ids=[1] * ((1 << 20) + 1))), "token_ids.ids"),
+        (
+            pb.GenerateRequest(chat=pb.Chat(messages=[pb.ChatMessage()] * 4097)),
+            "chat.messages",
+        ),
+        (
+            pb.GenerateRequest(
+                text="x", sampling=pb.SamplingOptions(logit_bias=dict.fromkeys(range(1025), 1.0))
+            ),
+            "sampling.logit_bias",
+        ),
+        (
+            pb.GenerateRequest(text="x", stopping=pb.StoppingOptions(stop_sequences=["a"] * 17)),
+            "stopping.stop_sequences",
+        ),
+        (
+            pb.GenerateRequest(text="x", stopping=pb.StoppingOptions(stop_token_ids=[1] * 65)),
+            "stopping.stop_token_ids",
+        ),
+        (
+            pb.GenerateRequest(text="x", metadata={str(key): "" for key in range(17)}),
+            "metadata",
+        ),
+    ],
+)
+def test_a_list_that_is_too_long_is_refused_before_it_is_copied(
+    message: pb.GenerateRequest, field: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match="at most") as refused:
+        decode_request(message)
+    assert refused.value.field == field

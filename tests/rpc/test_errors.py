@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from google.protobuf.struct_pb2 import Struct
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.rpc.trivial_service import ECHO, SESSION, TICK, number, serving, trivial_server
+from tests.rpc.trivial_service import ECHO, SERVICE, SESSION, TICK, number, serving, trivial_server
 from uag_common.errors import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -229,3 +231,47 @@ async def test_the_caller_s_trace_is_in_its_metadata(
     async with serving(trivial_server(one)) as channel:
         await channel.unary_unary(ECHO)(b"", timeout=5, metadata=metadata)
     assert seen == [expected]
+
+
+@pytest.mark.parametrize("ending", ["good", "refused"])
+@pytest.mark.parametrize("method", ["Echo", "Tick", "Session"])
+async def test_a_call_that_has_ended_keeps_nothing_of_what_it_was_sent(
+    method: str, ending: str
+) -> None:
+    """Without any help by the garbage collector, which comes when it comes."""
+
+    def taken() -> Struct:
+        if ending == "refused":
+            raise PromptTooLongError("refused")
+        return number(1)
+
+    async def one(request: Struct, context: Context) -> Struct:  # noqa: ARG001
+        return taken()
+
+    async def stream(request: Struct, context: Context) -> AsyncIterator[Struct]:  # noqa: ARG001
+        yield taken()
+
+    async def both(
+        requests: AsyncIterator[Struct],
+        context: Context,  # noqa: ARG001
+    ) -> AsyncIterator[Struct]:
+        async for _ in requests:
+            yield taken()
+
+    sent = Struct()
+    sent["marked"] = True
+    data = sent.SerializeToString()
+    del sent
+    async with serving(trivial_server(one, stream, both)) as channel:
+        gc.collect()
+        gc.disable()
+        try:
+            call = channel.stream_stream(f"/{SERVICE}/{method}")(iter([data]))
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                async for _ in call:
+                    pass
+            await asyncio.sleep(0.1)
+            kept = [held for held in gc.get_objects() if type(held) is Struct]
+            assert not [held for held in kept if "marked" in held]
+        finally:
+            gc.enable()

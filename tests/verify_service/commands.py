@@ -1,4 +1,4 @@
-"""Commands of a verify session, with what a test does not care for left out."""
+"""A verify session and its commands, with what a test does not care for left out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Sequence
 
 from uag_common.context import ContextVersion
 from uag_common.decoding import Decoding, PrefixReuse
+from uag_common.model import Model
+from uag_common.prefix_cache import PrefixCache
+from uag_common.work_pool import WorkPool
+from uag_common.worker import Worker
 from verify_service.open_command import OpenCommand
+from verify_service.session import VerifySession
 
 GREEDY = Decoding()
 ALONE = PrefixReuse()
+
+COMPILATIONS = WorkPool("constraints", threads=1, most_waiting=100)
+
+
+def a_session(model: Model, worker: Worker, prefixes: PrefixCache) -> VerifySession:
+    return VerifySession(model, worker, prefixes, COMPILATIONS)
 
 
 def opening(

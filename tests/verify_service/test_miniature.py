@@ -12,7 +12,7 @@ import torch
 
 from draft_service.session import DraftSession
 from tests.draft_service import commands as draft_commands
-from tests.verify_service.commands import ALONE, opening, version
+from tests.verify_service.commands import ALONE, a_session, opening, version
 from uag_common.decoding import (
     Choice,
     Constraint,
@@ -107,11 +107,11 @@ async def test_blocks_and_openings_anew_change_nothing(
     model: CausalModel, decoding: Decoding
 ) -> None:
     worker, cache, dice = Worker("test"), PrefixCache(10**8), random.Random(1)
-    plain = await answer(VerifySession(model, worker, cache), decoding, [()] * TOKENS)
+    plain = await answer(a_session(model, worker, cache), decoding, [()] * TOKENS)
     ids = [choice.id for choice in plain]
     examined = accepted = 0
     for cut in range(0, TOKENS - 4, 3):
-        session = VerifySession(model, worker, cache)
+        session = a_session(model, worker, cache)
         prefix = PrefixReuse(b"key", keep=bool(cut % 2))
         # Right but for some, as a draft's are.
         guess = [
@@ -128,7 +128,7 @@ async def test_blocks_and_openings_anew_change_nothing(
 
 async def test_answers_of_one_prompt_share_its_cache(model: CausalModel) -> None:
     worker, cache = Worker("test"), PrefixCache(0)
-    sessions = [VerifySession(model, worker, cache) for _ in range(3)]
+    sessions = [a_session(model, worker, cache) for _ in range(3)]
     samplings = [Sampling(temperature=1.2, seed=5, choice=choice) for choice in range(3)]
     opened = []
     for session, sampling in zip(sessions, samplings, strict=True):
@@ -136,7 +136,7 @@ async def test_answers_of_one_prompt_share_its_cache(model: CausalModel) -> None
         opened.append((await session.open(command)).value)
     assert [start.cached_tokens for start in opened] == [0, 19, 19]
     for start, sampling in zip(opened, samplings, strict=True):
-        alone = VerifySession(model, worker, PrefixCache(0))
+        alone = a_session(model, worker, PrefixCache(0))
         wanted = (await answer(alone, Decoding(sampling, top_logprobs=0), []))[0]
         assert_equal([start.first], [wanted])
     worker.close()
@@ -147,11 +147,11 @@ async def test_log_probabilities_of_a_prompt_are_those_of_plain_forwards(
 ) -> None:
     worker = Worker("test")
     prompt = PROMPT * 4
-    session = VerifySession(model, worker, PrefixCache(0))
+    session = a_session(model, worker, PrefixCache(0))
     start = (await session.open(opening(prompt, prompt_top_logprobs=3))).value
     assert [choice.id for choice in start.prompt] == list(prompt[1:])
     for length in (1, 2, 63, 64, 65, 79):
-        plain = VerifySession(model, worker, PrefixCache(0))
+        plain = a_session(model, worker, PrefixCache(0))
         command = opening(prompt[:length], decoding=Decoding(top_logprobs=3))
         first = (await plain.open(command)).value.first
         told = start.prompt[length - 1]
@@ -164,7 +164,7 @@ async def test_a_draft_with_the_targets_model_and_noise_drafts_what_the_target_d
     model: CausalModel,
 ) -> None:
     worker, cache = Worker("test"), PrefixCache(10**8)
-    target = VerifySession(model, worker, cache)
+    target = a_session(model, worker, cache)
     ids = [choice.id for choice in await answer(target, Decoding(DRAWN), [()] * TOKENS)]
     roles, files = model.description.roles, model.tokenizer_files
     size = model.description.vocabulary_size

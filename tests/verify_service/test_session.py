@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.cached_model import IDS, CachedModel, continuation
 from tests.fakes import FakeModel, count_up
-from tests.verify_service.commands import opening, version
-from uag_common.decoding import Decoding, PrefixReuse, Sampling
+from tests.verify_service.commands import a_session, opening, version
+from uag_common.decoding import Constraint, ConstraintKind, Decoding, PrefixReuse, Sampling
 from uag_common.errors import InvalidRequestError
 from uag_common.model import Model, TokenChooser
 from uag_common.prefix_cache import PrefixCache
@@ -21,9 +21,11 @@ from verify_service.session import VerifySession
 
 KEYS = (PrefixReuse(), PrefixReuse(b"a"), PrefixReuse(b"a", keep=True), PrefixReuse(b"b", True))
 
+CONSTRAINED = Decoding(constraint=Constraint(ConstraintKind.REGEX, ("a",)))
+
 
 def new_session(model: Model, worker: Worker | None = None) -> VerifySession:
-    return VerifySession(model, worker or Worker("test"), PrefixCache(10**6))
+    return a_session(model, worker or Worker("test"), PrefixCache(10**6))
 
 
 async def test_commands_out_of_order_are_refused() -> None:
@@ -55,7 +57,7 @@ async def test_a_constraint_is_compiled_by_neither_the_loop_nor_the_worker() -> 
             return super().new_chooser(decoding, answer_start)
 
     worker = Worker("test")
-    await new_session(Slow(), worker).open(opening((1,)))
+    await new_session(Slow(), worker).open(opening((1,), decoding=CONSTRAINED))
     model_thread = (await worker.run(threading.get_ident)).value
     assert seen[0] not in (threading.get_ident(), model_thread)
 
@@ -71,7 +73,7 @@ async def test_a_session_that_is_dropped_in_a_step_ends_after_it(before: str) ->
         return count_up(context)
 
     model, worker, cache = FakeModel(slow), Worker("test"), PrefixCache(10**6)
-    session = VerifySession(model, worker, cache)
+    session = a_session(model, worker, cache)
     prefix = PrefixReuse(b"a", keep=True)
 
     async def use() -> None:
@@ -116,7 +118,7 @@ async def test_steps_of_a_greater_priority_go_first() -> None:
         return count_up(context)
 
     worker, cache, model = Worker("test"), PrefixCache(0), FakeModel(next_token)
-    sessions = {first: VerifySession(model, worker, cache) for first in (1, 2, 3)}
+    sessions = {first: a_session(model, worker, cache) for first in (1, 2, 3)}
 
     async def while_the_first_runs(steps: Sequence[Coroutine[None, None, object]]) -> None:
         running.clear()
@@ -190,7 +192,7 @@ def test_sessions_that_share_get_what_each_gets_alone(
 
     async def run_all() -> None:
         turn = asyncio.Semaphore(at_once)
-        sessions = [(answer, VerifySession(model, worker, cache)) for answer in answers]
+        sessions = [(answer, a_session(model, worker, cache)) for answer in answers]
         await asyncio.gather(*(answer.run(session, turn) for answer, session in sessions))
         await worker.run(lambda: None)
 

@@ -22,6 +22,8 @@ its characters."""
 LONGEST_PROBLEM = 300
 """Characters that are told of what is wrong with a grammar."""
 
+FAILED = "the compiler of constraints fails at it"
+
 _FOLLOWED_BYTES = 64
 
 # Lines of the grammar, and what the library says of its own state.
@@ -54,6 +56,8 @@ def problem(matcher: LLMatcher) -> str:
     text = _DETAILS.sub("", matcher.get_error())
     if text.startswith("NoExtension"):
         return "no text of the tokens matches it"
+    if text.startswith("panic: "):
+        return FAILED
     if "regex parse error" in text:
         text = text.rpartition("error: ")[2]
     return " ".join(text.split())[:LONGEST_PROBLEM]
@@ -78,6 +82,11 @@ def _try(tokenizer: LLTokenizer, source: str, branches: int) -> str:
         _follow(compiled(tokenizer, source, branches))
     except UncompilableError as error:
         return str(error)
+    except MemoryError:
+        return "it takes too much memory to compile"
+    except BaseException:
+        # A panic in native code is no Exception, whatever it says.
+        return FAILED
     return ""
 
 

@@ -100,6 +100,8 @@ def _schema_part(texts: tuple[str, ...]) -> Mapping[str, Any]:
         raise UncompilableError("it is neither an object nor true")
     if _depth(schema) > MAX_SCHEMA_DEPTH:
         raise too_deep
+    if isinstance(schema, dict) and "x-guidance" in schema:
+        raise UncompilableError(lark.OPTIONS_PROBLEM)
     return {"json_schema": schema}
 
 

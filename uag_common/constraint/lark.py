@@ -17,12 +17,15 @@ _HIDDEN = re.compile(r'"(?:\\.|[^"\\])*"?|/(?:\\.|[^/\\])+/?|(?:#|//)[^\n]*', re
 _REFUSED = (
     (re.compile(r"%llguidance"), "options of the library (%llguidance) are not the client's"),
     (re.compile(r"<"), "a token is no text (<...>): a constraint is on what the answer spells"),
-    # Bytes taken back, counts of tokens and temperatures change how a model is run.
+    # They take bytes back, count tokens, set temperatures.
     (
-        re.compile(r"\b(?:stop|stop_capture|max_tokens|temperature)\s*="),
-        "the attributes stop, max_tokens and temperature are not supported",
+        re.compile(r"\w[ \t]*\[[^\]\n]*\][ \t]*:"),
+        "attributes of a rule (name[...]:) tell the library how to read, and are not supported",
     ),
 )
+_OPTIONS = re.compile(r"%json\b.*x-guidance", re.DOTALL)
+
+OPTIONS_PROBLEM = "options of the library (x-guidance) are not the client's"
 
 _SPECIAL = re.compile(r"\\.|/", re.DOTALL)
 
@@ -33,6 +36,8 @@ def check(grammar: str) -> None:
     for pattern, problem in _REFUSED:
         if pattern.search(seen):
             raise UncompilableError(problem)
+    if _OPTIONS.search(grammar):
+        raise UncompilableError(OPTIONS_PROBLEM)
 
 
 def pattern(regex: str) -> str:

@@ -90,6 +90,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         ours = handler_call_details.method.startswith("/uag.")
         method = _Method(
             handler,
+            self._calls,
             self._calls.one if ours else nullcontext,
             MAX_MESSAGE_BYTES if ours else MAX_NAME_BYTES,
             self._first_message_seconds,
@@ -102,6 +103,7 @@ class _Method:
     """A method as its service brought it. `counted` spans each of its calls."""
 
     handler: Handler
+    calls: OpenCalls
     counted: Callable[[], AbstractContextManager[None]]
     most_bytes: int
     first_message_seconds: float
@@ -160,7 +162,7 @@ class _Method:
                 return await self._behaviour(await self._taken(messages), context)
 
     def _checked(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-        return arriving(requests, self.first_message_seconds)
+        return arriving(requests, self.calls, self.first_message_seconds)
 
     async def _taken(self, messages: AsyncIterator[Any]) -> Any:
         return messages if self.handler.request_streaming else await only(messages)

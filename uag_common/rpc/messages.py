@@ -5,13 +5,13 @@ Knows neither services nor statuses.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from uag_common.errors import DeadlineExceededError, InvalidRequestError
+from uag_common.rpc.calls import OpenCalls
 
 FIRST_MESSAGE_SECONDS = 60.0
 """For the greatest message over a slow line. A client that sends a byte now and then, or nothing,
@@ -39,23 +39,44 @@ def forgiving(deserialize: Callable[[bytes], Any], most_bytes: int) -> Callable[
     return call
 
 
-async def arriving(requests: AsyncIterator[Any], first_seconds: float) -> AsyncGenerator[Any, None]:
-    """The messages of a call. Raises DeadlineExceededError if the first is not there in time, and
-    InvalidRequestError for one that is none of its type."""
+async def arriving(
+    requests: AsyncIterator[Any], calls: OpenCalls, first_seconds: float
+) -> AsyncGenerator[Any, None]:
+    """The messages of a call, one of `calls`. Raises DeadlineExceededError if the first is not
+    there in time, InvalidRequestError for one that is none of its type, and PeerUnavailableError
+    where the server ends while it waits for one."""
+    incoming = aiter(requests)
+    try:
+        async for message in _timely(incoming, calls, first_seconds):
+            if isinstance(message, _Malformed):
+                raise InvalidRequestError("request", "is no valid protobuf message of its type")
+            yield message
+    finally:
+        await _end(incoming)
+
+
+async def _timely(
+    requests: AsyncIterator[Any], calls: OpenCalls, first_seconds: float
+) -> AsyncGenerator[Any, None]:
     seconds: float | None = first_seconds
     while True:
         try:
-            async with asyncio.timeout(seconds):
+            async with calls.waiting(seconds):
                 message = await anext(requests)
         except StopAsyncIteration:
             return
         except TimeoutError:
             problem = f"the first message was not complete within {first_seconds:g} s"
             raise DeadlineExceededError(problem) from None
-        if isinstance(message, _Malformed):
-            raise InvalidRequestError("request", "is no valid protobuf message of its type")
         yield message
         seconds = None
+
+
+async def _end(requests: AsyncIterator[Any]) -> None:
+    # gRPC's is a generator that knows itself, and would hold its last message until the garbage
+    # collector comes by.
+    if isinstance(requests, AsyncGenerator):
+        await requests.aclose()
 
 
 async def only(messages: AsyncIterator[Any]) -> Any:

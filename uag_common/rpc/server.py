@@ -89,9 +89,11 @@ class RpcServer:
         await self._health.enter_graceful_shutdown()
         self._calls.close()
         await self._calls.idle(grace_seconds)
-        self.ending.set()
+        self._calls.end()
         self._health.end_watches()
         await self.grpc.stop(LAST_WORDS_SECONDS)
+        # What was cut off learns of it a moment later, and the end of the loop must not come first.
+        await self._calls.idle(LAST_WORDS_SECONDS)
 
 
 class StopSignal:
