@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -51,21 +52,20 @@ class AnswerPlan:
         self._pair = pair
         self._end = end
         self._began = began
-        self._conversions: list[Conversion] = []
+        self._conversions: Sequence[Conversion] = ()
 
     async def prepare_drafts(self, preparation: Preparation) -> None:
-        """Encodes the prompt for the draft, once for each answer. Raises PeerUnavailableError if
-        there must be a draft and is none."""
+        """Encodes the prompt for the draft. Raises PeerUnavailableError if there must be a draft
+        and is none, OverloadedError if there is no room for it now."""
         if not self.resolved.draft_tokens:
             return
         if self.draft is None:
             if self._draft_must_live:
                 raise PeerUnavailableError(self._pair.draft_reason)
             return
-        for _ in range(self.resolved.n):
-            self._conversions.append(
-                await preparation.open_conversion(self.target, self.draft, self.prompt)
-            )
+        self._conversions = await preparation.open_conversions(
+            self.target, self.draft, self.prompt, self.resolved.n
+        )
 
     def loop(self, choice: int) -> RoundLoop:
         """The answer with that index; its sessions open when it runs."""

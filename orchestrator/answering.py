@@ -17,7 +17,13 @@ from orchestrator.pair import Pair
 from orchestrator.preparation import Preparation
 from orchestrator.request import AnswerRequest
 from orchestrator.request_check import check_request
-from orchestrator.resolving import Defaults, check_prompt_length, identified, resolve
+from orchestrator.resolving import (
+    Defaults,
+    check_answers,
+    check_prompt_length,
+    identified,
+    resolve,
+)
 from uag_common.tracing import RequestLabels, current_traceparent, request_span
 
 SPAN = "uag.orchestrator.v1.Orchestrator/Generate"
@@ -58,6 +64,7 @@ class Answering:
     ) -> AnswerPlan:
         target = self._pair.target
         resolved = resolve(request, self._defaults, target.description)
+        check_answers(resolved.n, self._pair.max_answers)
         prompt = await self._preparation.encode(
             target, request.prompt, request.truncate_prompt_tokens
         )

@@ -26,6 +26,11 @@ class Pair:
         return self._verify.side
 
     @property
+    def max_answers(self) -> int:
+        """Most answers of one request: each has a session of the target's."""
+        return self._verify.max_sessions
+
+    @property
     def draft(self) -> Side | None:
         """None while there is none; `draft_reason` tells why."""
         return self._draft.side

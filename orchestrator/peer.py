@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -26,7 +26,8 @@ LAST_BACKOFF_SECONDS = 3.0
 
 
 class ModelPeer:
-    """A draft or verify service at an address. `side` is set while it serves."""
+    """A draft or verify service at an address. `side` is set while it serves, and `max_sessions`
+    is how many sessions it may have open then."""
 
     def __init__(
         self, name: str, service: str, address: str, on_change: Callable[[], Awaitable[None]]
@@ -36,6 +37,7 @@ class ModelPeer:
         self.address = address
         self.channel = open_channel(address)
         self.side: Side | None = None
+        self.max_sessions = 0
         self.reason = f"{name} at {address} was not reached yet"
         self._on_change = on_change
         self._known: Side | None = None
@@ -66,14 +68,16 @@ class ModelPeer:
             raise from_rpc_error(f"{self.name} at {self.address}", error) from error
 
     async def _serves(self) -> None:
-        side = await self._describe()
+        stub = model_pb2_grpc.ModelServiceStub(self.channel)
+        side = await self._describe(stub)
+        load = await stub.GetLoad(model_pb2.GetLoadRequest(), timeout=DESCRIBE_SECONDS)
+        self.max_sessions = load.max_sessions
         self._backoff = FIRST_BACKOFF_SECONDS
         self._known = self.side = side
         log.info("%s at %s serves %s", self.name, self.address, side.description.model_id)
         await self._on_change()
 
-    async def _describe(self) -> Side:
-        stub = model_pb2_grpc.ModelServiceStub(self.channel)
+    async def _describe(self, stub: Any) -> Side:
         answer = await stub.DescribeModel(
             model_pb2.DescribeModelRequest(), timeout=DESCRIBE_SECONDS
         )

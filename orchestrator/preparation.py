@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.request import ChatPrompt, Prompt, TextPrompt, TokenPrompt
-from orchestrator.side import EncodedPrompt, Side, open_conversion
+from orchestrator.side import EncodedPrompt, Side, open_conversions
 from uag_common.constraint.grammar import check_constraint
 from uag_common.decoding import Constraint
 from uag_common.work_pool import WorkPool
@@ -31,9 +31,12 @@ class Preparation:
         """As `Side.encode`. Raises OverloadedError if there is no room for it now."""
         return await self._pool(_size(prompt)).run(side.encode, prompt, truncate_to)
 
-    async def open_conversion(self, target: Side, draft: Side, prompt: EncodedPrompt) -> Conversion:
-        """As `open_conversion`. Raises OverloadedError if there is no room for it now."""
-        return await self._pool(len(prompt.ids)).run(open_conversion, target, draft, prompt)
+    async def open_conversions(
+        self, target: Side, draft: Side, prompt: EncodedPrompt, n: int
+    ) -> tuple[Conversion, ...]:
+        """As `open_conversions`. Raises OverloadedError if there is no room for it now."""
+        pool = self._pool(len(prompt.ids))
+        return await pool.run(open_conversions, target, draft, prompt, n)
 
     async def check(self, constraint: Constraint) -> None:
         """As `check_constraint`. Raises OverloadedError if there is no room for it now."""

@@ -89,6 +89,14 @@ def resolve(request: AnswerRequest, defaults: Defaults, target: ModelDescription
     )
 
 
+def check_answers(n: int, most: int) -> None:
+    """Raises InvalidRequestError for more answers than the target can ever write at once."""
+    if n > most:
+        raise InvalidRequestError(
+            "n", f"is {n}, the verify service may have {most} sessions open, one for each answer"
+        )
+
+
 def check_prompt_length(prompt_tokens: int, target: ModelDescription) -> None:
     """Raises InvalidRequestError or PromptTooLongError."""
     if not prompt_tokens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 from orchestrator.conversion.conversion import Conversion
@@ -151,6 +152,20 @@ def open_conversion(target: Side, draft: Side, prompt: EncodedPrompt) -> Convers
     conversion = _new_conversion(target, draft, prompt)
     conversion.sync()
     return conversion
+
+
+def open_conversions(
+    target: Side, draft: Side, prompt: EncodedPrompt, n: int
+) -> tuple[Conversion, ...]:
+    """One for each of n answers; the prompt is encoded once."""
+    first = open_conversion(target, draft, prompt)
+    return (first, *(_copy(first, target, draft) for _ in range(n - 1)))
+
+
+def _copy(conversion: Conversion, target: Side, draft: Side) -> Conversion:
+    # Vocabularies are large and never change.
+    shared = {id(side.vocabulary): side.vocabulary for side in (target, draft)}
+    return deepcopy(conversion, shared)
 
 
 def _new_conversion(target: Side, draft: Side, prompt: EncodedPrompt) -> Conversion:

@@ -132,6 +132,19 @@ def test_the_same_seed_whatever_drafts_and_after_a_restart(
         assert answers.finished[0].speculation.candidates_accepted > 0
 
 
+def test_more_answers_than_the_target_has_sessions_are_refused(llama: Path) -> None:
+    """With a retryable status a client would try for ever."""
+    with running_services(llama, None, model_settings={"max_sessions": "2"}) as services:
+        request = pb.GenerateRequest(text=FOX, max_new_tokens=3, sampling=SAMPLED, n=2)
+        assert len(services.answers(request).finished) == 2
+        request.n = 3
+        with pytest.raises(
+            grpc.RpcError, match="n: is 3, the verify service may have 2"
+        ) as refused:
+            services.answers(request)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_a_conversation_is_found_again(services: RunningServices) -> None:
     def turn(text: str, session: str, salt: str = "") -> pb.Finished:
         request = pb.GenerateRequest(text=text, max_new_tokens=8, session_id=session)

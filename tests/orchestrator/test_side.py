@@ -13,7 +13,13 @@ import pytest
 from orchestrator.conversion.spans import spans
 from orchestrator.prompt.chat_template import ChatMessage
 from orchestrator.request import ChatPrompt, Prompt, TextPrompt, TokenPrompt
-from orchestrator.side import MAX_TRUNCATED_BYTES, EncodedPrompt, Side, open_conversion
+from orchestrator.side import (
+    MAX_TRUNCATED_BYTES,
+    EncodedPrompt,
+    Side,
+    open_conversion,
+    open_conversions,
+)
 from tests.conversion.vocabularies import tokenizers_directory
 from tests.miniatures import BOS, EOS
 from tests.orchestrator.chat_templates import tokenizer_files
@@ -237,3 +243,21 @@ def test_ids_are_shown_as_an_answer_of_them(real_tokenizers: None, model: Tokeni
 def test_a_prompt_that_is_to_be_truncated_may_not_have_any_length(plain: Side) -> None:
     with pytest.raises(PromptTooLongError, match="is to be truncated"):
         plain.encode(TextPrompt("a" * (MAX_TRUNCATED_BYTES + 1)), truncate_to=5)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_the_conversions_of_several_answers_part_at_their_first_token(
+    model: TokenizerOnly, same: bool
+) -> None:
+    target = real(model, "qwen2")
+    draft = target if same else real(model, "smollm2")
+    prompt = target.encode(TextPrompt("The quick brown fox"))
+    first, *others = open_conversions(target, draft, prompt, 3)
+    before = tuple(first.draft_ids)
+    assert [tuple(other.draft_ids) for other in others] == [before] * 2
+    first.commit(target.encoder.encode_text(" jumps"))
+    first.sync()
+    first.propose(draft.encoder.encode_text(" over"))
+    assert len(first.draft_ids) > len(before)
+    assert [tuple(other.draft_ids) for other in others] == [before] * 2
+    assert others[0].position.offset == 0
