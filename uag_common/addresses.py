@@ -11,7 +11,7 @@ LOOPBACK = "127.0.0.1"
 _EVERYWHERE = {"0.0.0.0": LOOPBACK, "[::]": "[::1]"}  # noqa: S104 - recognised, not bound
 
 
-class BadAddressError(UagError):
+class BadAddressError(UagError, ValueError):
     """No "host:port"."""
 
     status = "INVALID_ARGUMENT"

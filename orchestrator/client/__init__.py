@@ -26,13 +26,14 @@ from orchestrator.client.answer import (
     Usage,
 )
 from orchestrator.client.async_client import AsyncAnswerStream, AsyncClient
-from orchestrator.client.client import AnswerStream, Client
-from orchestrator.client.connection import Tls
+from orchestrator.client.client import AnswerStream, Client, ResponseStream
+from orchestrator.client.connection import InsecureKeyError, Tls
 from orchestrator.client.description import Models, Tokenization
 from orchestrator.client.errors import (
     AccessDeniedError,
     CallCancelledError,
     ClientError,
+    ClosedError,
     ConnectError,
     DeadlineExceededError,
     InternalError,
@@ -43,9 +44,11 @@ from orchestrator.client.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from orchestrator.client.options import Options
-from orchestrator.client.prompt import Message, Prompt, TokenIds, chat
+from orchestrator.client.options import DraftFailurePolicy, Options, SpeculationMode
+from orchestrator.client.prompt import Message, Prompt, Role, TokenIds, chat
 from orchestrator.client.transcript import NotYetError
+from uag_common.addresses import BadAddressError
+from uag_common.model import ModelDescription
 
 __all__ = [
     "AccessDeniedError",
@@ -53,19 +56,24 @@ __all__ = [
     "AnswerStream",
     "AsyncAnswerStream",
     "AsyncClient",
+    "BadAddressError",
     "CallCancelledError",
     "Choice",
     "Client",
     "ClientError",
+    "ClosedError",
     "ConnectError",
     "DeadlineExceededError",
     "Degraded",
     "Delta",
+    "DraftFailurePolicy",
     "FinishReason",
     "Finished",
+    "InsecureKeyError",
     "InternalError",
     "InvalidRequestError",
     "Message",
+    "ModelDescription",
     "Models",
     "NotFoundError",
     "NotYetError",
@@ -74,7 +82,10 @@ __all__ = [
     "Prompt",
     "PromptToken",
     "PromptTooLongError",
+    "ResponseStream",
+    "Role",
     "SpeculationFigures",
+    "SpeculationMode",
     "Started",
     "TimeFigures",
     "Tls",

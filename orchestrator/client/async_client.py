@@ -16,7 +16,7 @@ import grpc
 from orchestrator.client.answer import Answer, Delta
 from orchestrator.client.connection import Connection, Tls
 from orchestrator.client.description import Models, Tokenization
-from orchestrator.client.errors import CallCancelledError
+from orchestrator.client.errors import CallCancelledError, ClosedError
 from orchestrator.client.options import Options
 from orchestrator.client.prompt import Prompt
 from orchestrator.client.request import encode_detokenize, encode_request, encode_tokenize
@@ -88,16 +88,22 @@ class AsyncClient:
         api_key: str | None = None,
         allow_insecure_key: bool = False,
     ) -> None:
-        security = Tls() if tls is True else tls or None
-        self._connection = Connection(address, security, api_key, allow_insecure_key, timeout)
+        self._connection = Connection(address, tls, api_key, allow_insecure_key, timeout)
+
+        self._channel: grpc.aio.Channel | None = None
+        self._closed = False
 
     @cached_property
-    def _channel(self) -> grpc.aio.Channel:
-        return self._connection.open_async()
-
-    @cached_property
-    def _stub(self) -> Any:
+    def _open_stub(self) -> Any:
+        # Not before there is a loop to use it in.
+        self._channel = self._connection.open_async()
         return orchestrator_pb2_grpc.OrchestratorStub(self._channel)
+
+    @property
+    def _stub(self) -> Any:
+        if self._closed:
+            raise ClosedError("the client is closed")
+        return self._open_stub
 
     async def __aenter__(self) -> Self:
         return self
@@ -112,7 +118,9 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Cancels what is running and closes the connection."""
-        await self._channel.close(None)
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close(None)
 
     def generate(
         self,

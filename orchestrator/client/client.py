@@ -11,6 +11,7 @@ import grpc
 from orchestrator.client.answer import Answer, Delta
 from orchestrator.client.connection import Connection, Tls
 from orchestrator.client.description import Models, Tokenization
+from orchestrator.client.errors import ClosedError
 from orchestrator.client.options import Options
 from orchestrator.client.prompt import Prompt
 from orchestrator.client.request import encode_detokenize, encode_request, encode_tokenize
@@ -94,8 +95,8 @@ class Client:
 
     `timeout`: seconds of a call that names none itself, None: no end. `tls`: True for the system's
     authorities. `api_key` goes with each call, and without TLS only to this machine, unless
-    `allow_insecure_key`. Raises BadAddressError, and ValueError for settings that contradict each
-    other.
+    `allow_insecure_key`. Raises ValueError for what cannot be: BadAddressError for an address,
+    InsecureKeyError for such a key.
 
     Every call raises ClientError, one of its subclasses by the kind of failure, and TypeError or
     ValueError for arguments that make no request. Nothing is sent twice: a caller who wants to try
@@ -111,10 +112,16 @@ class Client:
         api_key: str | None = None,
         allow_insecure_key: bool = False,
     ) -> None:
-        security = Tls() if tls is True else tls or None
-        self._connection = Connection(address, security, api_key, allow_insecure_key, timeout)
+        self._connection = Connection(address, tls, api_key, allow_insecure_key, timeout)
         self._channel = self._connection.open()
-        self._stub = orchestrator_pb2_grpc.OrchestratorStub(self._channel)
+        self._open_stub = orchestrator_pb2_grpc.OrchestratorStub(self._channel)
+        self._closed = False
+
+    @property
+    def _stub(self) -> Any:
+        if self._closed:
+            raise ClosedError("the client is closed")
+        return self._open_stub
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +136,7 @@ class Client:
 
     def close(self) -> None:
         """Cancels what is running and closes the connection."""
+        self._closed = True
         self._channel.close()
 
     def generate(

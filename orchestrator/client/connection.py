@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from numbers import Real
 from pathlib import Path
 
 import grpc
@@ -38,16 +39,21 @@ class Tls:
         )
 
 
+class InsecureKeyError(ValueError):
+    """An API key would go over the network in the clear."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """`address` is "host:port". `timeout`: seconds of a call that names none itself; None: no end.
+    """`address` is "host:port". `tls`: True for the system's authorities. `timeout`: seconds of a
+    call that names none itself; None: no end.
 
-    Raises BadAddressError, and ValueError for a key that cannot be sent, or that anybody on the way
-    could read (no TLS, another machine) unless that is `allow_insecure_key`.
+    Raises BadAddressError, ValueError for a key that cannot be sent, and InsecureKeyError for one
+    that anybody on the way could read (no TLS, another machine) unless `allow_insecure_key`.
     """
 
     address: str
-    tls: Tls | None = None
+    tls: Tls | bool = False
     api_key: str | None = field(default=None, repr=False)
     allow_insecure_key: bool = False
     timeout: float | None = None
@@ -61,30 +67,37 @@ class Connection:
         if not (self.api_key and self.api_key.isascii() and self.api_key.isprintable()):
             raise ValueError("the API key must be printable ASCII")
         if not (self.tls or self.allow_insecure_key or _is_loopback(host)):
-            raise ValueError(
+            raise InsecureKeyError(
                 f"without TLS the API key could be read on its way to {self.address}: use tls=, or "
                 "allow_insecure_key=True where the network itself is safe"
             )
 
     def open(self) -> grpc.Channel:
         """A channel that connects when it is first used."""
-        if self.tls is None:
+        credentials = self._credentials()
+        if credentials is None:
             return grpc.insecure_channel(self.address, options=CLIENT_OPTIONS)
-        return grpc.secure_channel(self.address, self.tls.credentials(), options=CLIENT_OPTIONS)
+        return grpc.secure_channel(self.address, credentials, options=CLIENT_OPTIONS)
 
     def open_async(self) -> grpc.aio.Channel:
         """The same for asyncio; inside the loop that is to use it."""
-        if self.tls is None:
+        credentials = self._credentials()
+        if credentials is None:
             return grpc.aio.insecure_channel(self.address, options=CLIENT_OPTIONS)
-        return grpc.aio.secure_channel(self.address, self.tls.credentials(), options=CLIENT_OPTIONS)
+        return grpc.aio.secure_channel(self.address, credentials, options=CLIENT_OPTIONS)
+
+    def _credentials(self) -> grpc.ChannelCredentials | None:
+        tls = Tls() if self.tls is True else self.tls
+        return tls.credentials() if tls else None
 
     def seconds(self, timeout: float | None) -> float | None:
-        """The deadline of a call that asks for `timeout`. Raises ValueError."""
+        """The deadline of a call that asks for `timeout`. Raises ValueError and TypeError."""
         chosen = self.timeout if timeout is None else timeout
+        _check_number(chosen)
         if chosen is None or chosen == math.inf:
             return None
         if not chosen > 0:
-            raise ValueError(f"timeout is {chosen}, must be above 0 seconds")
+            raise ValueError(f"timeout: is {chosen}, must be above 0 seconds")
         return chosen
 
     def metadata(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
@@ -93,14 +106,22 @@ class Connection:
         if self.api_key is not None:
             pairs.append(("authorization", f"Bearer {self.api_key}"))
         if traceparent is not None:
-            if not _TRACEPARENT.fullmatch(traceparent):
-                raise ValueError(f"{traceparent!r} is no traceparent (W3C Trace Context)")
+            if not (isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent)):
+                raise ValueError(
+                    f"traceparent: is {traceparent!r}, must be as in "
+                    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 (W3C Trace Context)"
+                )
             pairs.append(("traceparent", traceparent))
         return tuple(pairs)
 
 
 def _content(path: Path | str | None) -> bytes | None:
     return None if path is None else Path(path).read_bytes()
+
+
+def _check_number(timeout: object) -> None:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real)):
+        raise TypeError(f"timeout: is {timeout!r}, must be a number of seconds")
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,17 +6,31 @@ from uag_common.errors import UagError
 
 
 class ClientError(UagError):
-    """A call failed; the message begins with the gRPC status."""
+    """A call failed. `status` is the name of the gRPC status that it ended with."""
+
+
+class ClosedError(ClientError):
+    """The client was closed before the call."""
+
+    status = "CANCELLED"
 
 
 class InvalidRequestError(ClientError):
-    """A field of the request is wrong, whoever asks and whenever. `field` is its path in
-    `GenerateRequest`, `problem` what is wrong with it; both None where the server tells neither."""
+    """An argument is wrong, whoever asks and whenever. `argument` is the one of `generate`, with an
+    index where it has many values; `field` its path in `GenerateRequest`; `problem` what is wrong
+    with it. All None where the server tells none."""
 
     status = "INVALID_ARGUMENT"
 
-    def __init__(self, told: str, field: str | None = None, problem: str | None = None) -> None:
+    def __init__(
+        self,
+        told: str,
+        argument: str | None = None,
+        field: str | None = None,
+        problem: str | None = None,
+    ) -> None:
         super().__init__(told)
+        self.argument = argument
         self.field = field
         self.problem = problem
 

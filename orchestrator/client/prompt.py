@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -24,8 +24,9 @@ class TokenIds:
     ids: Sequence[int]
 
 
-Prompt: TypeAlias = str | Sequence[Message] | TokenIds
-"""A text to continue as it stands, a conversation to answer, or ids to continue."""
+Prompt: TypeAlias = str | Sequence[Message | Mapping[str, str]] | TokenIds
+"""A text to continue as it stands, a conversation to answer (a message may be a mapping of "role"
+and "content"), or ids to continue."""
 
 
 def chat(question: str, system: str | None = None) -> tuple[Message, ...]:

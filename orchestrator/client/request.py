@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
-from google.protobuf.message import Message
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message as ProtoMessage
 
 from orchestrator.client.errors import InvalidRequestError
+from orchestrator.client.fields import PATHS, argument_of
 from orchestrator.client.options import Options
-from orchestrator.client.prompt import Prompt, TokenIds
+from orchestrator.client.prompt import Message, Prompt, TokenIds
+from orchestrator.client.values import wanted
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag_common.rpc.channel import MAX_MESSAGE_BYTES
 
-_PATHS: Mapping[str, str] = {
-    "max_new_tokens": "max_new_tokens",
-    "truncate_prompt_tokens": "truncate_prompt_tokens",
-    "n": "n",
-    "temperature": "sampling.temperature",
-    "top_k": "sampling.top_k",
-    "top_p": "sampling.top_p",
-    "min_p": "sampling.min_p",
-    "typical_p": "sampling.typical_p",
-    "repetition_penalty": "sampling.repetition_penalty",
-    "frequency_penalty": "sampling.frequency_penalty",
-    "presence_penalty": "sampling.presence_penalty",
-    "logit_bias": "sampling.logit_bias",
-    "seed": "sampling.seed",
-    "json_schema": "constraint.json_schema",
-    "regex": "constraint.regex",
-    "choice": "constraint.choice.texts",
-    "grammar": "constraint.grammar",
-    "stop": "stopping.stop_sequences",
-    "stop_token_ids": "stopping.stop_token_ids",
-    "include_stop": "stopping.include_stop",
-    "ignore_eos": "stopping.ignore_eos",
-    "min_new_tokens": "stopping.min_new_tokens",
-    "time_limit": "stopping.time_limit_seconds",
-    "logprobs": "logprobs.top",
-    "prompt_logprobs": "logprobs.prompt_top",
-    "speculation": "speculation.mode",
-    "draft_tokens": "speculation.draft_tokens",
-    "draft_min_probability": "speculation.min_probability",
-    "on_draft_failure": "speculation.on_draft_failure",
-    "request_id": "request_id",
-    "session_id": "session_id",
-    "cache_salt": "cache_salt",
-    "priority": "priority",
-    "metadata": "metadata",
-}
 _CONSTRAINTS = ("json_schema", "regex", "choice", "grammar")
 _ENUMS: Mapping[str, Mapping[str, int]] = {
     "speculation": {
@@ -70,13 +37,14 @@ def encode_request(prompt: Prompt, options: Options) -> pb.GenerateRequest:
     message = pb.GenerateRequest()
     _put_prompt(message, prompt)
     given = {name: value for name, value in options.items() if value is not None}
-    if unknown := sorted(given.keys() - _PATHS.keys()):
-        raise TypeError(f"unexpected keyword {unknown[0]!r}; known: {', '.join(_PATHS)}")
+    if unknown := sorted(given.keys() - PATHS.keys()):
+        raise TypeError(f"unexpected keyword {unknown[0]!r}; known: {', '.join(PATHS)}")
     _check_constraint(given)
     for name, value in given.items():
-        _put(message, _PATHS[name], _wire_form(name, value))
+        _put(message, PATHS[name], _wire_form(name, value))
     if message.ByteSize() > MAX_MESSAGE_BYTES:
-        raise _refused("prompt", f"makes a request of more than {MAX_MESSAGE_BYTES} bytes")
+        problem = f"makes a request of more than {MAX_MESSAGE_BYTES} bytes"
+        raise _refused("prompt", "prompt", problem)
     return message
 
 
@@ -90,7 +58,7 @@ def encode_tokenize(prompt: Prompt) -> pb.TokenizeRequest:
 def encode_detokenize(ids: Iterable[int]) -> pb.DetokenizeRequest:
     """Raises InvalidRequestError and TypeError as `encode_request` does."""
     message = pb.DetokenizeRequest()
-    _put(message, "ids", tuple(ids))
+    _put(message, "ids", ids)
     return message
 
 
@@ -98,7 +66,7 @@ def decode_options(message: pb.GenerateRequest) -> Options:
     """The keywords that make this message, its prompt left out; a value that only a newer server
     knows is left out too."""
     options: dict[str, Any] = {}
-    for name, path in _PATHS.items():
+    for name, path in PATHS.items():
         value = _get(message, path)
         if name in _ENUMS:
             by_number = {number: word for word, number in _ENUMS[name].items()}
@@ -108,29 +76,49 @@ def decode_options(message: pb.GenerateRequest) -> Options:
     return cast(Options, options)
 
 
-def _put_prompt(message: pb.GenerateRequest | pb.TokenizeRequest, prompt: Prompt) -> None:
-    if isinstance(prompt, str):
-        _put(message, "text", prompt)
-    elif not isinstance(prompt, TokenIds):
-        message.chat.SetInParent()
-        for turn in prompt:
-            added = message.chat.messages.add()
-            _put(added, "role", turn.role)
-            _put(added, "content", turn.content)
-    elif isinstance(message, pb.GenerateRequest):
-        message.token_ids.SetInParent()
-        _put(message, "token_ids.ids", tuple(prompt.ids))
-    else:
-        raise TypeError("token ids need no tokenizing: give a text or a conversation")
+def _put_prompt(message: pb.GenerateRequest | pb.TokenizeRequest, prompt: object) -> None:
+    match prompt:
+        case str():
+            _put(message, "text", prompt)
+        case TokenIds(ids):
+            if not isinstance(message, pb.GenerateRequest):
+                raise TypeError("token ids need no tokenizing: give a text or a conversation")
+            message.token_ids.SetInParent()
+            _put(message, "token_ids.ids", ids)
+        case Sequence() if not isinstance(prompt, bytes | bytearray):
+            message.chat.SetInParent()
+            for index, turn in enumerate(prompt):
+                _put_turn(message.chat.messages.add(), f"prompt[{index}]", turn)
+        case _:
+            raise TypeError(
+                f"prompt: {_short(prompt)} is no prompt, it must be a text, a sequence of messages "
+                "or TokenIds"
+            )
+
+
+def _put_turn(message: pb.ChatMessage, argument: str, turn: object) -> None:
+    match turn:
+        case Message(role, content):
+            pass
+        case {"role": role, "content": content, **others} if not others:
+            pass
+        case _:
+            raise TypeError(
+                f"{argument}: {_short(turn)} is no message, it must be Message(role, content) or a "
+                'mapping of "role" and "content"; token ids go into TokenIds'
+            )
+    _put(message, "role", role, f"{argument}.role")
+    _put(message, "content", content, f"{argument}.content")
 
 
 def _check_constraint(given: Mapping[str, Any]) -> None:
     """The contract has room for one; a choice of nothing would look like no constraint at all."""
     constraints = [name for name in _CONSTRAINTS if name in given]
     if len(constraints) > 1:
-        raise _refused("constraint", f"{' and '.join(constraints)} are given, only one can be met")
+        problem = f"{constraints[0]} is given too, only one can be met"
+        raise _refused(constraints[1], "constraint", problem)
     if "choice" in given and not given["choice"]:
-        raise _refused("constraint.choice", "must have at least one text")
+        raise _refused("choice", "constraint.choice", "must have at least one text")
 
 
 def _wire_form(name: str, value: Any) -> Any:
@@ -138,7 +126,7 @@ def _wire_form(name: str, value: Any) -> Any:
     if name in _ENUMS:
         if value not in _ENUMS[name]:
             words = ", ".join(_ENUMS[name])
-            raise _refused(_PATHS[name], f"is {value!r}, must be one of {words}")
+            raise _refused(name, PATHS[name], f"is {value!r}, must be one of {words}")
         return _ENUMS[name][value]
     if name == "json_schema" and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
@@ -146,27 +134,41 @@ def _wire_form(name: str, value: Any) -> Any:
     return (value,) if name in ("stop", "choice") and isinstance(value, str) else value
 
 
-def _put(message: Message, path: str, value: Any) -> None:
+def _put(message: ProtoMessage, path: str, value: Any, argument: str | None = None) -> None:
+    """Raises InvalidRequestError and TypeError, which name the argument that the value came as."""
     *parents, name = path.split(".")
     holder: Any = message
     for parent in parents:
         holder = getattr(holder, parent)
+    field = holder.DESCRIPTOR.fields_by_name[name]
+    argument = argument or argument_of(path)
     try:
-        if isinstance(value, Mapping):
-            getattr(holder, name).update(value)
-        elif isinstance(value, str) or not isinstance(value, Iterable):
-            setattr(holder, name, value)
-        else:
-            getattr(holder, name).extend(value)
+        _assign(holder, field, value)
     except UnicodeEncodeError as error:
-        raise _refused(path, f"is no valid Unicode at character {error.start + 1}") from error
+        problem = f"is no valid Unicode at character {error.start + 1}"
+        raise _refused(argument, path, problem) from error
     except ValueError as error:
-        raise _refused(path, f"is {_short(value)}, which the contract has no room for") from error
+        problem = f"is {_short(value)}, must be {wanted(field)}"
+        raise _refused(argument, path, problem) from error
     except TypeError as error:
-        raise TypeError(f"{path}: {_short(value)} is of the wrong type ({error})") from error
+        raise TypeError(f"{argument}: is {_short(value)}, must be {wanted(field)}") from error
 
 
-def _get(message: Message, path: str) -> Any:
+def _assign(holder: Any, field: FieldDescriptor, value: Any) -> None:
+    """Raises TypeError, and ValueError for a number out of the field's range."""
+    present = getattr(holder, field.name)
+    if isinstance(present, MutableMapping):
+        present.update(dict(value))
+    elif not field.is_repeated:
+        setattr(holder, field.name, value)
+    elif isinstance(value, str | bytes | bytearray | Mapping):
+        # Each can be gone through, and nobody means what comes out.
+        raise TypeError
+    else:
+        present.extend(value)
+
+
+def _get(message: ProtoMessage, path: str) -> Any:
     """None where nothing was given."""
     *parents, name = path.split(".")
     holder: Any = message
@@ -190,5 +192,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _refused(field: str, problem: str) -> InvalidRequestError:
-    return InvalidRequestError(f"INVALID_ARGUMENT: {field}: {problem}", field, problem)
+def _refused(argument: str, field: str, problem: str) -> InvalidRequestError:
+    told = f"INVALID_ARGUMENT: {argument}: {problem}"
+    return InvalidRequestError(told, argument, field, problem)

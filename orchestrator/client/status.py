@@ -21,6 +21,7 @@ from orchestrator.client.errors import (
     UnavailableError,
     UnimplementedError,
 )
+from orchestrator.client.fields import argument_of
 from uag_common.rpc.status_details import read_details
 
 # How gRPC itself says that no connection came about, and what stands before the reason.
@@ -54,7 +55,9 @@ def error_of(call: FailedCall, address: str, timeout: float | None) -> ClientErr
     told, more = f"{code.name}: {details}", read_details(call.trailing_metadata() or ())
     match code:
         case grpc.StatusCode.INVALID_ARGUMENT if refusal := more.refusal:
-            return InvalidRequestError(told, refusal.field, refusal.problem)
+            argument = argument_of(refusal.field)
+            told = f"{code.name}: {argument}: {refusal.problem}"
+            return InvalidRequestError(told, argument, refusal.field, refusal.problem)
         case grpc.StatusCode.INVALID_ARGUMENT:
             return InvalidRequestError(told)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:

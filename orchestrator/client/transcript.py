@@ -6,7 +6,7 @@ from orchestrator.client.answer import Answer, Choice, Delta, Event, Finished, S
 from orchestrator.client.errors import InternalError
 
 
-class NotYetError(Exception):
+class NotYetError(LookupError):
     """What is asked for has not come yet: read on."""
 
 
@@ -26,18 +26,28 @@ class Transcript:
         return self._started
 
     def text(self, choice: int = 0) -> str:
-        """All that came of an answer so far."""
+        """All that came of an answer so far. Raises IndexError if there is no such answer."""
+        self._check(choice)
         return "".join(delta.text for delta in self._deltas.get(choice, ()))
 
     def tokens(self, choice: int = 0) -> tuple[Token, ...]:
-        """All that came of an answer so far."""
+        """All that came of an answer so far. Raises IndexError if there is no such answer."""
+        self._check(choice)
         return tuple(token for delta in self._deltas.get(choice, ()) for token in delta.tokens)
 
     def finished(self, choice: int = 0) -> Finished:
-        """The end of an answer. Raises NotYetError before it."""
+        """The end of an answer. Raises NotYetError before it, IndexError if there is no such
+        answer."""
+        self._check(choice)
         if choice not in self._finished:
             raise NotYetError(f"answer {choice} has not ended")
         return self._finished[choice]
+
+    def _check(self, choice: int) -> None:
+        told = None if self._started is None else self._started.parameters.get("n")
+        answers = max(told or 1, *(index + 1 for index in self._deltas | self._finished), 1)
+        if not 0 <= choice < answers:
+            raise IndexError(f"the request has {answers} answers, none has the index {choice}")
 
     def _add(self, event: Event | None) -> None:
         """None, an event that this client does not know, adds nothing."""

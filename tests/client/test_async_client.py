@@ -16,6 +16,7 @@ from orchestrator.client import (
     AsyncAnswerStream,
     AsyncClient,
     CallCancelledError,
+    ClosedError,
     ConnectError,
     DeadlineExceededError,
     InternalError,
@@ -193,3 +194,15 @@ def test_it_may_be_made_before_there_is_a_loop(orchestrator: ScriptedOrchestrato
 async def _read_all(stream: AsyncAnswerStream) -> None:
     async for _ in stream:
         pass
+
+
+async def test_a_closed_client_says_so(orchestrator: ScriptedOrchestrator) -> None:
+    never_used, used = AsyncClient(orchestrator.address), AsyncClient(orchestrator.address)
+    await used.generate("hi").answer()
+    for client in (never_used, used):
+        await client.close()
+        await client.close()
+        with pytest.raises(ClosedError, match="the client is closed"):
+            client.generate("hi")
+        with pytest.raises(ClosedError, match="the client is closed"):
+            await client.describe()

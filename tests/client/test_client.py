@@ -16,6 +16,7 @@ from orchestrator.client import (
     AnswerStream,
     CallCancelledError,
     Client,
+    ClosedError,
     ConnectError,
     DeadlineExceededError,
     InternalError,
@@ -64,7 +65,10 @@ def test_a_stream_keeps_what_came(orchestrator: ScriptedOrchestrator) -> None:
         with pytest.raises(NotYetError):
             stream.finished()
         answer = stream.answer()
-    assert (stream.text(), stream.text(choice=1)) == (TEXT, "")
+    assert stream.text() == TEXT
+    for told in (stream.text, stream.tokens, stream.finished):
+        with pytest.raises(IndexError, match="the request has 1 answers, none has the index 1"):
+            told(1)
     assert stream.finished().usage.completion_tokens == 5
     assert (answer.text, answer.finished) == (TEXT, stream.finished())
     assert answer.tokens == stream.tokens()
@@ -258,6 +262,15 @@ def test_closing_the_client_ends_what_runs(orchestrator: ScriptedOrchestrator) -
     assert orchestrator.ended.wait(SOON_SECONDS)
     with pytest.raises(CallCancelledError):
         _read_all(stream)
+
+
+@pytest.mark.parametrize("call", ["generate", "complete", "describe", "tokenize", "detokenize"])
+def test_a_closed_client_says_so(orchestrator: ScriptedOrchestrator, call: str) -> None:
+    client = Client(orchestrator.address)
+    client.close()
+    client.close()
+    with pytest.raises(ClosedError, match="the client is closed"):
+        _calls(client)[call]()
 
 
 def test_ids_are_a_prompt(orchestrator: ScriptedOrchestrator) -> None:

@@ -6,15 +6,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 import trustme
 
-from orchestrator.client import AsyncClient, Client, ConnectError, Tls, UnavailableError
+from orchestrator.client import (
+    AsyncClient,
+    BadAddressError,
+    Client,
+    ConnectError,
+    Tls,
+    UnavailableError,
+)
 from orchestrator.client.connection import Connection
 from tests.scripted_orchestrator import ANSWER, ScriptedOrchestrator
-from uag_common.addresses import BadAddressError
 
 KEY = "key-of-nobody"
 TEXT = "Once upon a tïme"
@@ -131,7 +138,7 @@ def test_a_key_is_not_sent_in_the_clear(host: str) -> None:
     with pytest.raises(ValueError, match="could be read") as refused:
         Client(f"{host}:1", api_key=KEY)
     assert KEY not in str(refused.value)
-    for safe in (Connection(f"{host}:1", Tls(), KEY), Connection(f"{host}:1", None, KEY, True)):
+    for safe in (Connection(f"{host}:1", Tls(), KEY), Connection(f"{host}:1", False, KEY, True)):
         assert safe.metadata(None)
 
 
@@ -150,7 +157,7 @@ def test_the_trace_of_the_caller_goes_with_the_call(orchestrator: ScriptedOrches
     with Client(orchestrator.address) as client:
         client.generate("hi", traceparent=TRACEPARENT).answer()
         client.generate("hi").answer()
-        with pytest.raises(ValueError, match="no traceparent"):
+        with pytest.raises(ValueError, match="traceparent: is"):
             client.generate("hi", traceparent="a\nb")
     assert [sent.get("traceparent") for sent in orchestrator.metadata] == [TRACEPARENT, None]
 
@@ -173,10 +180,17 @@ def test_no_time_at_all_is_refused(timeout: float) -> None:
         Client("localhost:1").complete("hi", timeout=timeout)
 
 
+@pytest.mark.parametrize("timeout", ["5", True, b"5"])
+def test_what_is_no_number_of_seconds_is_a_type_error(timeout: Any) -> None:
+    with pytest.raises(TypeError, match="must be a number of seconds"):
+        Client("localhost:1").describe(timeout=timeout)
+
+
 @pytest.mark.parametrize("address", ["nowhere", "host:port", "http://localhost:1", ":1", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(BadAddressError):
+    with pytest.raises(BadAddressError) as refused:
         Client(address)
+    assert isinstance(refused.value, ValueError)
 
 
 def test_a_proxy_is_not_asked(

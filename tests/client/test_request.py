@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from orchestrator.client import InvalidRequestError, Message, Options, Prompt, TokenIds, chat
+from orchestrator.client.fields import argument_of
 from orchestrator.client.request import (
     decode_options,
     encode_detokenize,
@@ -136,45 +138,102 @@ def test_an_empty_prompt_is_sent_as_what_it_is(prompt: Prompt, which: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("prompt", "options", "field", "problem"),
+    ("prompt", "options", "argument", "field", "problem"),
     [
-        ("x", {"max_new_tokens": 1 << 31}, "max_new_tokens", "is 2147483648"),
-        ("x", {"draft_tokens": -(1 << 31) - 1}, "speculation.draft_tokens", "is -2147483649"),
-        ("x", {"seed": -1}, "sampling.seed", "is -1"),
-        ("x", {"logit_bias": {-1: 1.0}}, "sampling.logit_bias", "is {-1: 1.0}"),
-        ("x", {"stop_token_ids": [1 << 32]}, "stopping.stop_token_ids", "is [4294967296]"),
-        ("x", {"stop": "\udcff"}, "stopping.stop_sequences", "no valid Unicode at character 1"),
-        ("x", {"speculation": "maybe"}, "speculation.mode", "is 'maybe', must be one of auto"),
-        ("x", {"regex": "a", "choice": ["a"]}, "constraint", "regex and choice are given"),
-        ("x", {"choice": []}, "constraint.choice", "at least one"),
-        ("ab\udcff", {}, "text", "no valid Unicode at character 3"),
-        (TokenIds([-1]), {}, "token_ids.ids", "is (-1,)"),
-        ("x" * (16 << 20), {}, "prompt", "more than 16777216 bytes"),
+        ("x", {"max_new_tokens": 1 << 31}, "max_new_tokens", None, "is 2147483648, must be a"),
+        ("x", {"draft_tokens": -(1 << 31) - 1}, "draft_tokens", "speculation.draft_tokens", "is -"),
+        ("x", {"seed": -1}, "seed", "sampling.seed", "number from 0 to 18446744073709551615"),
+        ("x", {"logit_bias": {-1: 1.0}}, "logit_bias", "sampling.logit_bias", "each key a whole"),
+        ("x", {"stop_token_ids": [1 << 32]}, "stop_token_ids", None, "a sequence, each a whole"),
+        ("x", {"stop": "\udcff"}, "stop", "stopping.stop_sequences", "no valid Unicode at char"),
+        ("x", {"speculation": "maybe"}, "speculation", "speculation.mode", "one of auto, off"),
+        ("x", {"regex": "a", "choice": ["a"]}, "choice", "constraint", "regex is given too"),
+        ("x", {"choice": []}, "choice", "constraint.choice", "at least one"),
+        ("ab\udcff", {}, "prompt", "text", "no valid Unicode at character 3"),
+        (chat("a\udcff"), {}, "prompt[0].content", "content", "no valid Unicode at character 2"),
+        (TokenIds([-1]), {}, "prompt", "token_ids.ids", "is [-1], must be a sequence"),
+        ("x" * (16 << 20), {}, "prompt", None, "more than 16777216 bytes"),
     ],
 )
 def test_what_the_contract_has_no_room_for_is_named(
-    prompt: Prompt, options: Any, field: str, problem: str
+    prompt: Prompt, options: Any, argument: str, field: str | None, problem: str
 ) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         encode_request(prompt, options)
-    assert refused.value.field == field
+    assert refused.value.argument == argument
+    assert field in (None, refused.value.field)
     assert problem in (refused.value.problem or "")
-    assert str(refused.value) == f"INVALID_ARGUMENT: {field}: {refused.value.problem}"
+    assert str(refused.value) == f"INVALID_ARGUMENT: {argument}: {refused.value.problem}"
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"temprature": 1}, "unexpected keyword 'temprature'"),
-        ({"temperature": "hot"}, "sampling.temperature: 'hot' is of the wrong type"),
-        ({"max_new_tokens": 1.5}, "max_new_tokens: 1.5 is of the wrong type"),
-        ({"logit_bias": {"a": 1.0}}, "sampling.logit_bias: "),
-        ({"stop": [3]}, "stopping.stop_sequences: "),
+        ({"temperature": "hot"}, "temperature: is 'hot', must be a number"),
+        ({"max_new_tokens": 1.5}, "max_new_tokens: is 1.5, must be a whole number from"),
+        ({"logit_bias": {"a": 1.0}}, "logit_bias: is {'a': 1.0}, must be a mapping; each key a"),
+        ({"logit_bias": 3}, "logit_bias: is 3, must be a mapping; each key a"),
+        ({"stop": [3]}, "stop: is [3], must be a sequence, each a text"),
+        ({"stop_token_ids": "13"}, "stop_token_ids: is '13', must be a sequence, each a whole"),
+        ({"stop_token_ids": b"13"}, "stop_token_ids: is b'13', must be a sequence, each a whole"),
+        ({"stop_token_ids": 13}, "stop_token_ids: is 13, must be a sequence, each a whole"),
+        ({"choice": {"a": 1}}, "choice: is {'a': 1}, must be a sequence, each a text"),
+        ({"metadata": {"a": 1}}, "metadata: is {'a': 1}, must be a mapping; each key a text"),
+        ({"ignore_eos": "yes"}, "ignore_eos: is 'yes', must be True or False"),
+        ({"request_id": 5}, "request_id: is 5, must be a text"),
     ],
 )
 def test_a_mistake_in_the_program_is_a_type_error(options: Any, words: str) -> None:
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=re.escape(words)):
         encode_request("hi", options)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        (b"hi", "prompt: b'hi' is no prompt"),
+        (5, "prompt: 5 is no prompt"),
+        (None, "prompt: None is no prompt"),
+        ({"role": "user", "content": "x"}, "is no prompt"),
+        ([1, 2], "prompt[0]: 1 is no message"),
+        (["hi"], "prompt[0]: 'hi' is no message"),
+        ([Message("user", "x"), {"role": "user"}], "prompt[1]: {'role': 'user'} is no message"),
+        ([{"role": "user", "content": "x", "name": "y"}], "is no message"),
+        ([{"role": "user", "content": 5}], "prompt[0].content: is 5, must be a text"),
+        (TokenIds("12"), "prompt: is '12', must be a sequence, each a whole number"),  # type: ignore[arg-type]
+        (TokenIds(7), "prompt: is 7, must be a sequence, each a whole number"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_prompt_is_a_type_error(prompt: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(words)):
+        encode_request(prompt, {})
+
+
+def test_a_message_may_be_a_mapping() -> None:
+    prompt = [{"role": "user", "content": "hi"}]
+    assert encode_request(prompt, {}) == encode_request(chat("hi"), {})
+
+
+@pytest.mark.parametrize(
+    ("field", "argument"),
+    [
+        ("sampling.logit_bias[7]", "logit_bias[7]"),
+        ("stopping.stop_sequences[0]", "stop[0]"),
+        ("constraint.choice", "choice"),
+        ("constraint", "constraint"),
+        ("text", "prompt"),
+        ("chat", "prompt"),
+        ("chat.messages[2].role", "prompt[2].role"),
+        ("token_ids.ids[5]", "prompt[5]"),
+        ("metadata['n']", "metadata['n']"),
+        ("n", "n"),
+        ("not.there", "not.there"),
+        ("", ""),
+    ],
+)
+def test_a_field_is_told_as_the_argument_that_it_comes_from(field: str, argument: str) -> None:
+    assert argument_of(field) == argument
 
 
 def test_a_mode_that_only_a_newer_server_knows_is_left_out() -> None:

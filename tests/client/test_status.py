@@ -31,7 +31,7 @@ ADDRESS = "host:1"
 CODES = grpc.StatusCode
 BAD_REQUEST = error_details_pb2.BadRequest(
     field_violations=[
-        error_details_pb2.BadRequest.FieldViolation(field="n", description="is 17"),
+        error_details_pb2.BadRequest.FieldViolation(field="sampling.top_k", description="is 0"),
         error_details_pb2.BadRequest.FieldViolation(field="later", description="no matter"),
     ]
 )
@@ -87,7 +87,8 @@ def test_a_refusal_names_the_field() -> None:
     content = status_details(CODES.INVALID_ARGUMENT, OTHER, BAD_REQUEST)
     error = failed(CODES.INVALID_ARGUMENT, content)
     assert isinstance(error, InvalidRequestError)
-    assert (error.field, error.problem) == ("n", "is 17")
+    assert (error.argument, error.field, error.problem) == ("top_k", "sampling.top_k", "is 0")
+    assert str(error) == "INVALID_ARGUMENT: top_k: is 0"
 
 
 def test_an_overloaded_server_says_when_to_come_again() -> None:
@@ -110,7 +111,7 @@ def test_an_overloaded_server_says_when_to_come_again() -> None:
 def test_without_details_the_type_is_the_same(details: tuple[bytes, ...]) -> None:
     refused = failed(CODES.INVALID_ARGUMENT, *details)
     assert isinstance(refused, InvalidRequestError)
-    assert (refused.field, refused.problem) == (None, None)
+    assert (refused.argument, refused.field, refused.problem) == (None, None, None)
     full = failed(CODES.RESOURCE_EXHAUSTED, *details)
     assert isinstance(full, OverloadedError)
     assert full.retry_after is None
