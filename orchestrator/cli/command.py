@@ -35,6 +35,8 @@ class Command:
             description=self.description,
             epilog=self.examples,
             formatter_class=RawDescriptionHelpFormatter,
+            # A script with a shortened flag would break when another flag begins alike.
+            allow_abbrev=False,
         )
         self.add_arguments(parser)
         parser.set_defaults(run=self.run, parser=parser)

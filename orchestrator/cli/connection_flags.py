@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from orchestrator.cli.command import UsageError
 from orchestrator.cli.services import ORCHESTRATOR_ADDRESS
-from orchestrator.client import Client, ConnectError, Tls
+from orchestrator.client import Client, ConnectError, InsecureKeyError, Tls
 from uag_common.addresses import BadAddressError, split
 
 API_KEY = "UAG_API_KEY"
@@ -44,6 +44,11 @@ def connected(flags: Namespace) -> Iterator[Client]:
         client = Client(
             flags.target, timeout=flags.timeout, tls=tls, api_key=os.environ.get(API_KEY)
         )
+    except InsecureKeyError as error:
+        raise UsageError(
+            f"without TLS the key of {API_KEY} could be read on its way to {flags.target}: "
+            "use --tls or --tls-ca"
+        ) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
     with client:

@@ -15,6 +15,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     BAD_INPUT = 65
     UNREACHABLE = 69
+    TRY_AGAIN = 75
     INTERRUPTED = 130
 
 
@@ -24,6 +25,7 @@ MEANINGS = {
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.BAD_INPUT: "a prompt or a value was refused",
     ExitCode.UNREACHABLE: "a service or the network cannot be reached",
+    ExitCode.TRY_AGAIN: "the services are too busy or too slow; try again later",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
@@ -31,6 +33,8 @@ _BY_STATUS: dict[Status, ExitCode] = {
     "INVALID_ARGUMENT": ExitCode.BAD_INPUT,
     "OUT_OF_RANGE": ExitCode.BAD_INPUT,
     "UNAVAILABLE": ExitCode.UNREACHABLE,
+    "RESOURCE_EXHAUSTED": ExitCode.TRY_AGAIN,
+    "DEADLINE_EXCEEDED": ExitCode.TRY_AGAIN,
 }
 
 

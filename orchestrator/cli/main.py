@@ -75,6 +75,7 @@ def _parser() -> ArgumentParser:
         description=DESCRIPTION,
         epilog=f"{EXAMPLES}\n\n{exit_code_help()}",
         formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"uag {version('uag')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")

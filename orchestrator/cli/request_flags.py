@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ArgumentGroup
 from collections.abc import Callable
-from pathlib import Path
 from typing import cast, get_args
 
+from orchestrator.cli.prompts import read_text
 from orchestrator.client import Options
 from orchestrator.client.options import DraftFailurePolicy, SpeculationMode
 
@@ -30,8 +30,12 @@ def add_request_flags(parser: ArgumentParser) -> None:
 
 
 def request_options(flags: Namespace) -> Options:
-    """The keywords of the flags."""
+    """The keywords of the flags. Raises InvalidRequestError for a file that cannot be read."""
     options = {name: getattr(flags, name) for name in Options.__annotations__}
+    if (schema := options["json_schema"]) is not None and not schema.lstrip().startswith("{"):
+        options["json_schema"] = read_text(schema)
+    if (grammar := options["grammar"]) is not None:
+        options["grammar"] = read_text(grammar)
     for name in ("logit_bias", "metadata"):
         options[name] = dict(options[name]) if options[name] else None
     return cast(Options, options)
@@ -58,7 +62,7 @@ def _add_sampling(group: _ArgumentGroup) -> None:
     group.add_argument("--frequency-penalty", type=float, metavar="F", help="0 changes nothing")
     group.add_argument("--presence-penalty", type=float, metavar="F", help="0 changes nothing")
     group.add_argument(
-        "--logit-bias", type=_pair(int, float), action="append", metavar="ID=BIAS",
+        "--logit-bias", type=_pair(int, float, "ID=BIAS"), action="append", metavar="ID=BIAS",
         help="added to a token's logit; may be repeated",
     )  # fmt: skip
     group.add_argument("--seed", type=int, metavar="N", help="the same again for the same N")
@@ -83,12 +87,16 @@ def _add_stopping(group: _ArgumentGroup) -> None:
 
 
 def _add_constraint(group: _ArgumentGroup) -> None:
-    group.add_argument("--json-schema", type=_file, metavar="FILE", help="a value of this schema")
+    group.add_argument(
+        "--json-schema",
+        metavar="FILE",
+        help='a value of this schema; or the schema, "{...}"',
+    )
     group.add_argument("--regex", metavar="PATTERN", help="a match of this regular expression")
     group.add_argument(
         "--choice", action="append", metavar="TEXT", help="one of these texts; to be repeated"
     )
-    group.add_argument("--grammar", type=_file, metavar="FILE", help="a text of this Lark grammar")
+    group.add_argument("--grammar", metavar="FILE", help="a text of this Lark grammar")
 
 
 def _add_logprobs(group: _ArgumentGroup) -> None:
@@ -122,12 +130,14 @@ def _add_identity(group: _ArgumentGroup) -> None:
     group.add_argument("--cache-salt", metavar="TEXT", help="shares what is kept with its equals")
     group.add_argument("--priority", type=int, metavar="N", help="-100 to 100, higher goes first")
     group.add_argument(
-        "--metadata", type=_pair(str, str), action="append", metavar="KEY=VALUE",
+        "--metadata", type=_pair(str, str, "KEY=VALUE"), action="append", metavar="KEY=VALUE",
         help="goes to the trace; may be repeated",
     )  # fmt: skip
 
 
-def _pair(key: Callable[[str], object], value: Callable[[str], object]) -> Callable[[str], object]:
+def _pair(
+    key: Callable[[str], object], value: Callable[[str], object], form: str
+) -> Callable[[str], object]:
     def parse(text: str) -> object:
         name, equals, content = text.partition("=")
         try:
@@ -135,16 +145,6 @@ def _pair(key: Callable[[str], object], value: Callable[[str], object]) -> Calla
                 return key(name), value(content)
         except ValueError:
             pass
-        raise ArgumentTypeError(f"{text!r} does not have that form")
+        raise ArgumentTypeError(f"{text!r} does not have the form {form}")
 
     return parse
-
-
-def _file(path: str) -> str:
-    """What it holds. Raises ArgumentTypeError."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ArgumentTypeError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ArgumentTypeError(f"{path} is no UTF-8 text") from error

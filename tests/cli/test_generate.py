@@ -63,6 +63,8 @@ def test_json_is_one_message_a_line(orchestrator: ScriptedOrchestrator) -> None:
         "finished",
     ]
     assert messages[2]["delta"]["tokens"][0]["source"] == "TOKEN_SOURCE_DRAFT"
+    # What is zero is told too: a script need not know what may be absent.
+    assert messages[1]["delta"]["choice"] == 0
     assert done.stderr == ""
 
 
@@ -121,6 +123,38 @@ def test_the_key_comes_from_the_environment(orchestrator: ScriptedOrchestrator) 
     away = uag("generate", "--target", "example.org:1", "hi", changes=key)
     assert away.returncode == 2
     assert "key-of-nobody" not in away.stderr
+    assert "use --tls or --tls-ca" in away.stderr
+
+
+def test_a_flag_is_written_whole(orchestrator: ScriptedOrchestrator) -> None:
+    done = uag("generate", "--target", orchestrator.address, "--temp", "0.5", "hi")
+    assert done.returncode == 2
+    assert "--temp" in done.stderr
+
+
+def test_a_conversation(orchestrator: ScriptedOrchestrator) -> None:
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    conversation = json.dumps(turns).encode()
+    at = ("generate", "--target", orchestrator.address)
+    assert uag(*at, "--messages", "-", given=conversation).returncode == 0
+    (request,) = orchestrator.requests
+    assert [(m.role, m.content) for m in request.chat.messages] == [
+        ("user", "hi"),
+        ("assistant", "hello"),
+    ]
+    contradiction = uag(*at, "--messages", "--system", "x", "-", given=conversation)
+    assert contradiction.returncode == 2
+    assert "not with messages" in contradiction.stderr
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED])
+def test_a_script_can_tell_what_to_try_again(
+    orchestrator: ScriptedOrchestrator, code: grpc.StatusCode
+) -> None:
+    orchestrator.script = ()
+    orchestrator.error = (code, "words")
+    done = uag("generate", "--target", orchestrator.address, "hi")
+    assert done.returncode == (75 if code is grpc.StatusCode.RESOURCE_EXHAUSTED else 1)
 
 
 def test_tls(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.prompts import as_prompt, read_prompt
-from orchestrator.client import Prompt, TokenIds, chat
+from orchestrator.cli.prompts import PromptForm, as_prompt, read_prompt
+from orchestrator.client import Message, TokenIds, chat
 from uag_common.errors import InvalidRequestError
 
 NOTHING = BytesIO(b"not to be read")
@@ -48,24 +48,41 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_prompt(None, str(tmp_path / "nothing.txt"), NOTHING)
 
 
-def prompt(
-    text: str, *, question: bool = False, system: str | None = None, token_ids: bool = False
-) -> Prompt:
-    return as_prompt(text, question=question, system=system, token_ids=token_ids)
-
-
 def test_raw_unless_a_chat_is_asked_for() -> None:
-    assert prompt("hi") == "hi"
-    assert prompt("hi", question=True) == chat("hi")
-    assert prompt("hi", system="be brief") == chat("hi", "be brief")
+    assert as_prompt("hi", PromptForm.TEXT) == "hi"
+    assert as_prompt("hi", PromptForm.QUESTION) == chat("hi")
+    assert as_prompt("hi", PromptForm.QUESTION, "be brief") == chat("hi", "be brief")
 
 
 @pytest.mark.parametrize("text", ["3 0 12", "3,0,12", " 3,\n0 12\n"])
 def test_a_list_of_ids(text: str) -> None:
-    assert prompt(text, token_ids=True) == TokenIds((3, 0, 12))
+    assert as_prompt(text, PromptForm.TOKEN_IDS) == TokenIds((3, 0, 12))
 
 
 @pytest.mark.parametrize("text", ["3 x", "-1", "1.5", "٣"])
 def test_what_is_no_id_is_named(text: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"the prompt: .* is no token id"):
-        prompt(text, token_ids=True)
+        as_prompt(text, PromptForm.TOKEN_IDS)
+
+
+def test_a_conversation() -> None:
+    text = '[{"role": "user", "content": "hi"}, {"content": "ü", "role": "assistant"}]'
+    turns = (Message("user", "hi"), Message("assistant", "ü"))
+    assert as_prompt(text, PromptForm.MESSAGES) == turns
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("hi", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ('{"role": "user", "content": "hi"}', "is no conversation"),
+        ('["hi"]', "is no conversation"),
+        ('[{"role": "user"}]', "is no conversation"),
+        ('[{"role": "user", "content": 5}]', "is no conversation"),
+        ('[{"role": "user", "content": "hi", "name": "x"}]', "is no conversation"),
+    ],
+)
+def test_what_is_no_conversation_is_told(text: str, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem):
+        as_prompt(text, PromptForm.MESSAGES)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
+import pytest
+
 from orchestrator.cli.request_flags import add_request_flags, request_options
 from orchestrator.client import Options
+from uag_common.errors import InvalidRequestError
 
 SCHEMA = '{"type": "string"}'
 GRAMMAR = 'start: "ü"'
@@ -82,3 +85,24 @@ def test_every_keyword_has_its_flag(tmp_path: Path) -> None:
         "metadata": {"a": "b=c", "d": ""},
     }
     assert options.keys() == Options.__annotations__.keys()
+
+
+def test_a_schema_may_stand_on_the_command_line() -> None:
+    assert options_of("--json-schema", SCHEMA) == {"json_schema": SCHEMA}
+
+
+@pytest.mark.parametrize("flag", ["--json-schema", "--grammar"])
+def test_a_file_that_is_missing_is_named(flag: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"nothing\.lark: cannot be read: No such file"):
+        options_of(flag, "nothing.lark")
+
+
+@pytest.mark.parametrize(
+    ("flags", "form"), [("--logit-bias 7", "ID=BIAS"), ("--metadata team", "KEY=VALUE")]
+)
+def test_a_pair_without_its_form_is_told_the_form(
+    flags: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        options_of(*flags.split())
+    assert f"does not have the form {form}" in capsys.readouterr().err
