@@ -33,6 +33,7 @@ GRPC_FILES = {
     "orchestrator/client/request.py",
     "orchestrator/client/response.py",
     "orchestrator/client/status.py",
+    "orchestrator/client/values.py",
 }
 COMPOSITION = ("draft_service/__main__.py", "verify_service/__main__.py")
 

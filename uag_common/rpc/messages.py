@@ -6,6 +6,7 @@ Knows neither services nor statuses.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -47,10 +48,11 @@ async def arriving(
     where the server ends while it waits for one."""
     incoming = aiter(requests)
     try:
-        async for message in _timely(incoming, calls, first_seconds):
-            if isinstance(message, _Malformed):
-                raise InvalidRequestError("request", "is no valid protobuf message of its type")
-            yield message
+        async with aclosing(_timely(incoming, calls, first_seconds)) as messages:
+            async for message in messages:
+                if isinstance(message, _Malformed):
+                    raise InvalidRequestError("request", "is no valid protobuf message of its type")
+                yield message
     finally:
         await _end(incoming)
 
