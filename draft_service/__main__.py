@@ -9,6 +9,7 @@ import grpc
 from draft_service.servicer import DRAFT_SERVICE, DraftServicer
 from draft_service.settings import DraftSettings
 from uag.draft.v1 import draft_pb2_grpc
+from uag_common.errors import StartError
 from uag_common.model import Model
 from uag_common.process import run_service
 from uag_common.rpc.model_service import ModelSlot, run_model_service
@@ -16,7 +17,10 @@ from uag_common.rpc.model_service import ModelSlot, run_model_service
 
 def load(settings: DraftSettings) -> Model:
     # Importing torch takes seconds; the port answers meanwhile.
-    from uag_common.engine.load import load_model
+    try:
+        from uag_common.engine.load import load_model
+    except ModuleNotFoundError as error:
+        raise StartError(f"{error.name} is missing: pip install '.[engine]'") from error
 
     return load_model(settings)
 

@@ -14,7 +14,7 @@ try:
         stream = client.generate(question, max_new_tokens=40, temperature=0.7, seed=1, stop="\n\n")
         for delta in stream:
             print(delta.text, end="", flush=True)
-except ClientError as error:
+except (ClientError, ValueError) as error:
     sys.exit(str(error))
 finished = stream.finished()
 print(f"\n[{finished.usage.completion_tokens} tokens, ended by {finished.reason.value}]")

@@ -7,6 +7,7 @@ from functools import partial
 import grpc
 
 from uag.verify.v1 import verify_pb2_grpc
+from uag_common.errors import StartError
 from uag_common.model import Model
 from uag_common.process import run_service
 from uag_common.rpc.model_service import ModelSlot, run_model_service
@@ -16,7 +17,10 @@ from verify_service.settings import VerifySettings
 
 def load(settings: VerifySettings) -> Model:
     # Importing torch takes seconds; the port answers meanwhile.
-    from uag_common.engine.load import load_model
+    try:
+        from uag_common.engine.load import load_model
+    except ModuleNotFoundError as error:
+        raise StartError(f"{error.name} is missing: pip install '.[engine]'") from error
 
     return load_model(settings)
 

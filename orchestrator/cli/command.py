@@ -5,11 +5,18 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from orchestrator.cli.exit_codes import ExitCode
 
-Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
+Subparsers: TypeAlias = "_SubParsersAction[Any]"
+
+
+class OneLineParser(ArgumentParser):
+    """Says what is wrong with a command line, and where its help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(ExitCode.USAGE, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
 
 
 class UsageError(Exception):

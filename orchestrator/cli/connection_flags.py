@@ -11,6 +11,7 @@ from orchestrator.cli.command import UsageError
 from orchestrator.cli.services import ORCHESTRATOR_ADDRESS
 from orchestrator.client import Client, ConnectError, InsecureKeyError, Tls
 from uag_common.addresses import BadAddressError, split
+from uag_common.errors import InvalidRequestError
 
 API_KEY = "UAG_API_KEY"
 REMEDY = (
@@ -51,6 +52,10 @@ def connected(flags: Namespace) -> Iterator[Client]:
         ) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
+    except OSError as error:
+        raise InvalidRequestError(
+            str(error.filename), f"cannot be read: {error.strerror}"
+        ) from error
     with client:
         try:
             yield client

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from orchestrator.cli import demo, generate, models, up
-from orchestrator.cli.command import UsageError
+from orchestrator.cli.command import OneLineParser, UsageError
 from orchestrator.cli.exit_codes import ExitCode, exit_code, exit_code_help
 from orchestrator.cli.interrupts import raise_on_signals
 from uag_common.errors import UagError
@@ -35,7 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given:
         _parser().print_help(sys.stderr)
         return ExitCode.USAGE
-    flags = _parser().parse_args(given)
+    flags, unknown = _parser().parse_known_args(given)
+    if unknown:
+        told = f"unrecognized arguments: {' '.join(unknown)}"
+        flags.parser.error(f"{told}; a text of several words goes in quotes")
     try:
         raise_on_signals()
         code = _run(flags)
@@ -70,7 +73,7 @@ def _run(flags: Namespace) -> ExitCode:
 
 
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
+    parser = OneLineParser(
         prog="uag",
         description=DESCRIPTION,
         epilog=f"{EXAMPLES}\n\n{exit_code_help()}",

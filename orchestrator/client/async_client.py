@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -16,7 +17,7 @@ import grpc
 from orchestrator.client.answer import Answer, Delta
 from orchestrator.client.connection import Connection, Tls
 from orchestrator.client.description import Models, Tokenization
-from orchestrator.client.errors import CallCancelledError, ClosedError
+from orchestrator.client.errors import ClosedError
 from orchestrator.client.options import Options
 from orchestrator.client.prompt import Prompt
 from orchestrator.client.request import encode_detokenize, encode_request, encode_tokenize
@@ -51,7 +52,7 @@ class AsyncAnswerStream(Transcript, AsyncIterator[Delta]):
         raise StopAsyncIteration
 
     async def _read(self) -> pb.GenerateResponse | None:
-        with _typed_errors(self._address, self._timeout):
+        async with _typed_errors(self._call, self._address, self._timeout):
             response: pb.GenerateResponse = await self._call.read()
             return None if response is grpc.aio.EOF else response  # type: ignore[attr-defined]
 
@@ -91,19 +92,24 @@ class AsyncClient:
         self._connection = Connection(address, tls, api_key, allow_insecure_key, timeout)
 
         self._channel: grpc.aio.Channel | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     @cached_property
     def _open_stub(self) -> Any:
         # Not before there is a loop to use it in.
         self._channel = self._connection.open_async()
+        self._loop = asyncio.get_running_loop()
         return orchestrator_pb2_grpc.OrchestratorStub(self._channel)
 
     @property
     def _stub(self) -> Any:
         if self._closed:
             raise ClosedError("the client is closed")
-        return self._open_stub
+        stub = self._open_stub
+        if self._loop is not asyncio.get_running_loop():
+            raise RuntimeError("an AsyncClient belongs to the event loop of its first call")
+        return stub
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,12 +180,29 @@ class AsyncClient:
     ) -> Any:
         seconds = self._connection.seconds(timeout)
         metadata = self._connection.metadata(traceparent)
-        with _typed_errors(self._connection.address, seconds):
-            return await method(request, timeout=seconds, metadata=metadata)
+        call = method(request, timeout=seconds, metadata=metadata)
+        async with _typed_errors(call, self._connection.address, seconds):
+            return await call
 
 
-@contextmanager
-def _typed_errors(address: str, timeout: float | None) -> Iterator[None]:
+@dataclass(frozen=True, slots=True)
+class _Cancelled:
+    """A call that gRPC calls cancelled, as the synchronous API tells of one."""
+
+    words: str | None
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.CANCELLED
+
+    def details(self) -> str | None:
+        return self.words
+
+    def trailing_metadata(self) -> None:
+        return None
+
+
+@asynccontextmanager
+async def _typed_errors(call: Any, address: str, timeout: float | None) -> AsyncIterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
@@ -189,4 +212,4 @@ def _typed_errors(address: str, timeout: float | None) -> Iterator[None]:
         if task is None or task.cancelling():
             raise
         # gRPC tells a call that was cancelled, here or there, as if the task were.
-        raise CallCancelledError("CANCELLED: the call was cancelled") from None
+        raise error_of(_Cancelled(await call.details()), address, timeout) from None

@@ -81,7 +81,7 @@ class DeadlineExceededError(ClientError):
 
 
 class CallCancelledError(ClientError):
-    """The call was cancelled: by `close` on this side, or by the server."""
+    """The call was closed on this side."""
 
     status = "CANCELLED"
 

@@ -24,8 +24,11 @@ from orchestrator.client.errors import (
 from orchestrator.client.fields import argument_of
 from uag_common.rpc.status_details import read_details
 
-# How gRPC itself says that no connection came about, and what stands before the reason.
+# How gRPC itself says that this side ended a call, that no connection came about, and what stands
+# before the reason.
+_ENDED_HERE = ("Locally cancelled", "Channel closed")
 _NO_CONNECTION = ("failed to connect to all addresses", "errors resolving")
+_NO_TLS = "WRONG_VERSION_NUMBER"
 _PREAMBLE = "Failed to connect to remote host: "
 
 _PLAIN: dict[grpc.StatusCode, type[ClientError]] = {
@@ -34,7 +37,6 @@ _PLAIN: dict[grpc.StatusCode, type[ClientError]] = {
     grpc.StatusCode.UNAUTHENTICATED: AccessDeniedError,
     grpc.StatusCode.PERMISSION_DENIED: AccessDeniedError,
     grpc.StatusCode.UNAVAILABLE: UnavailableError,
-    grpc.StatusCode.CANCELLED: CallCancelledError,
 }
 
 
@@ -62,8 +64,15 @@ def error_of(call: FailedCall, address: str, timeout: float | None) -> ClientErr
             return InvalidRequestError(told)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return OverloadedError(told, more.retry_seconds)
+        case grpc.StatusCode.CANCELLED if any(words in details for words in _ENDED_HERE):
+            return CallCancelledError("CANCELLED: the call was closed on this side")
+        case grpc.StatusCode.CANCELLED:
+            # What a server does with a call that it can no longer take when it ends.
+            return UnavailableError(f"{address} ended the call, it may be shutting down ({told})")
         case grpc.StatusCode.UNAVAILABLE if details.startswith(_NO_CONNECTION):
             reason = details.rpartition(_PREAMBLE)[2]
+            if _NO_TLS in details:
+                reason = "the server there speaks no TLS"
             return ConnectError(f"cannot connect to {address}: {reason}")
         case grpc.StatusCode.DEADLINE_EXCEEDED if timeout is not None:
             return DeadlineExceededError(f"{code.name}: no end after {timeout:g} s")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from google.protobuf.descriptor import FieldDescriptor
 
-_WHOLE = {
-    FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
-    FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
-    FieldDescriptor.CPPTYPE_UINT32: (0, (1 << 32) - 1),
-    FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1),
-}
-_OTHERS = {
+_WORDS = {
+    # What a server takes of these is less, and it tells so itself.
+    FieldDescriptor.CPPTYPE_INT32: "a whole number of 32 bits",
+    FieldDescriptor.CPPTYPE_INT64: "a whole number of 64 bits",
+    FieldDescriptor.CPPTYPE_UINT32: f"a whole number from 0 to {(1 << 32) - 1}",
+    FieldDescriptor.CPPTYPE_UINT64: f"a whole number from 0 to {(1 << 64) - 1}",
     FieldDescriptor.CPPTYPE_DOUBLE: "a number",
     FieldDescriptor.CPPTYPE_FLOAT: "a number",
     FieldDescriptor.CPPTYPE_BOOL: "True or False",
@@ -28,7 +27,4 @@ def wanted(field: FieldDescriptor) -> str:
 
 
 def _one(field: FieldDescriptor) -> str:
-    if field.cpp_type in _WHOLE:
-        low, high = _WHOLE[field.cpp_type]
-        return f"a whole number from {low} to {high}"
-    return _OTHERS[field.cpp_type]
+    return _WORDS[field.cpp_type]

@@ -171,6 +171,12 @@ def test_tls(tmp_path: Path) -> None:
         assert "uag up" not in distrusted.stderr
 
 
+def test_a_certificate_that_is_missing_is_named(orchestrator: ScriptedOrchestrator) -> None:
+    done = uag("generate", "--target", orchestrator.address, "--tls-ca", "nowhere.pem", "hi")
+    assert done.returncode == 65
+    assert done.stderr == "uag generate: nowhere.pem: cannot be read: No such file or directory\n"
+
+
 def test_standard_input(orchestrator: ScriptedOrchestrator) -> None:
     given = b"zwei\nZeilen"
     done = uag("generate", "--target", orchestrator.address, "-", given=given)

@@ -94,3 +94,23 @@ def test_a_setting_that_is_no_address_names_itself() -> None:
     assert done.stderr == (
         "uag up: UAG_DRAFT_LISTEN: 'nonsense' is no HOST:PORT, such as 127.0.0.1:50050\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("generate", "Why", "is", "it"), "unrecognized arguments: is it; a text of several words"),
+        (("generate", "--max_new_tokens", "3", "hi"), "unrecognized arguments: --max_new_tokens"),
+        (("generate", "--temperature", "abc", "hi"), "--temperature: invalid float value: 'abc'"),
+        (("generate", "--target", "foo", "hi"), "--target: 'foo' is no HOST:PORT"),
+    ],
+)
+def test_what_is_wrong_with_a_command_line_is_one_line(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    done = uag(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("uag generate: ")
+    assert words in line
+    assert line.endswith("(see `uag generate --help`)")

@@ -121,7 +121,7 @@ async def test_a_call_that_the_server_cancels_is_no_cancelled_task(
     orchestrator.script = ANSWER[:2]
     orchestrator.error = (grpc.StatusCode.CANCELLED, "no more")
     async with AsyncClient(orchestrator.address) as client:
-        with pytest.raises(CallCancelledError):
+        with pytest.raises(UnavailableError, match="ended the call"):
             await _calls(client)[call]()
 
 
@@ -206,3 +206,17 @@ async def test_a_closed_client_says_so(orchestrator: ScriptedOrchestrator) -> No
             client.generate("hi")
         with pytest.raises(ClosedError, match="the client is closed"):
             await client.describe()
+
+
+def test_a_client_belongs_to_one_loop(orchestrator: ScriptedOrchestrator) -> None:
+    client = AsyncClient(orchestrator.address)
+
+    async def ask() -> None:
+        await client.generate("hi").answer()
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        first.run(ask())
+        with pytest.raises(RuntimeError, match="the event loop of its first call"):
+            second.run(ask())
+        first.run(ask())
+        first.run(client.close())

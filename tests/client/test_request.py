@@ -171,7 +171,7 @@ def test_what_the_contract_has_no_room_for_is_named(
     [
         ({"temprature": 1}, "unexpected keyword 'temprature'"),
         ({"temperature": "hot"}, "temperature: is 'hot', must be a number"),
-        ({"max_new_tokens": 1.5}, "max_new_tokens: is 1.5, must be a whole number from"),
+        ({"max_new_tokens": 1.5}, "max_new_tokens: is 1.5, must be a whole number of 32"),
         ({"logit_bias": {"a": 1.0}}, "logit_bias: is {'a': 1.0}, must be a mapping; each key a"),
         ({"logit_bias": 3}, "logit_bias: is 3, must be a mapping; each key a"),
         ({"stop": [3]}, "stop: is [3], must be a sequence, each a text"),

@@ -71,7 +71,7 @@ KINDS = {
     CODES.RESOURCE_EXHAUSTED: OverloadedError,
     CODES.UNAVAILABLE: UnavailableError,
     CODES.DEADLINE_EXCEEDED: DeadlineExceededError,
-    CODES.CANCELLED: CallCancelledError,
+    CODES.CANCELLED: UnavailableError,
     CODES.UNIMPLEMENTED: UnimplementedError,
 }
 
@@ -140,3 +140,21 @@ def test_no_connection_names_the_address(words: str) -> None:
     assert isinstance(error, ConnectError)
     assert str(error).startswith("cannot connect to host:1: ")
     assert "all addresses" not in str(error)
+
+
+@pytest.mark.parametrize("words", ["Locally cancelled by application!", "Channel closed!"])
+def test_a_call_that_was_closed_here_is_told_from_one_that_the_server_ended(words: str) -> None:
+    closed = error_of(Failed(CODES.CANCELLED, words), ADDRESS, None)
+    assert isinstance(closed, CallCancelledError)
+    ended = error_of(Failed(CODES.CANCELLED, "CANCELLED"), ADDRESS, None)
+    assert isinstance(ended, UnavailableError)
+    assert str(ended).startswith("host:1 ended the call")
+
+
+def test_a_server_without_tls_is_told_in_a_word() -> None:
+    words = (
+        "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: SSL_ERROR_SSL: "
+        "error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER: Invalid certificate"
+    )
+    error = error_of(Failed(CODES.UNAVAILABLE, words), ADDRESS, None)
+    assert str(error) == "cannot connect to host:1: the server there speaks no TLS"

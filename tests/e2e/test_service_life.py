@@ -264,6 +264,27 @@ def test_no_such_model() -> None:
     assert line.startswith("verify_service: UAG_VERIFY_MODEL=no-such-model:")
 
 
+@pytest.mark.parametrize("side", ["draft", "verify"])
+def test_without_the_engine_it_is_told_how_to_get_it(llama: Path, side: str) -> None:
+    program = (
+        "import runpy, sys\n"
+        "sys.modules['torch'] = None\n"
+        f"runpy.run_module('{side}_service', run_name='__main__')\n"
+    )
+    name = f"UAG_{side.upper()}_"
+    changes = {f"{name}MODEL": str(llama), f"{name}LISTEN": free_address()}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **changes},
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"{side}_service: torch is missing: pip install '.[engine]'\n"
+
+
 def test_a_taken_port_names_the_process(llama: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
