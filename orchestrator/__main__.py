@@ -17,6 +17,7 @@ from orchestrator.verify_client import VERIFY_SERVICE
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 from uag_common.addresses import BadAddressError, split
 from uag_common.errors import StartError
+from uag_common.freed_memory import give_back
 from uag_common.process import run_service
 from uag_common.rpc.server import RpcServer, StopSignal
 from uag_common.settings import variable_name
@@ -54,6 +55,7 @@ async def serve(settings: OrchestratorSettings) -> None:
     log.info("listening on port %d", port)
     watching = asyncio.gather(draft.watch(), verify.watch())
     last_words = asyncio.create_task(_cancel_when_ending(server, answering))
+    giving_back = asyncio.create_task(give_back())
     try:
         if await stop.before(watching):
             # Watching never ends but by a bug: let it be seen.
@@ -62,7 +64,8 @@ async def serve(settings: OrchestratorSettings) -> None:
         await server.stop(settings.drain_seconds)
         watching.cancel()
         last_words.cancel()
-        await asyncio.gather(watching, last_words, return_exceptions=True)
+        giving_back.cancel()
+        await asyncio.gather(watching, last_words, giving_back, return_exceptions=True)
         preparation.close()
         await draft.close()
         await verify.close()

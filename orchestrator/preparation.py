@@ -6,14 +6,12 @@ Knows how much of it may be done at once. It must not know rounds or messages.
 from __future__ import annotations
 
 from orchestrator.conversion.conversion import Conversion
+from orchestrator.prompt.encoder import LARGE_TEXT
 from orchestrator.request import ChatPrompt, Prompt, TextPrompt, TokenPrompt
 from orchestrator.side import EncodedPrompt, Side, open_conversions
 from uag_common.constraint.grammar import check_constraint
 from uag_common.decoding import Constraint
 from uag_common.work_pool import WorkPool
-
-LARGE_PROMPT = 64 * 1024
-"""Characters or ids. Such a prompt takes from a tenth of a second to seconds."""
 
 
 class Preparation:
@@ -48,7 +46,7 @@ class Preparation:
             pool.close()
 
     def _pool(self, size: int) -> WorkPool:
-        return self._large_prompts if size > LARGE_PROMPT else self._prompts
+        return self._large_prompts if size > LARGE_TEXT else self._prompts
 
 
 def _size(prompt: Prompt) -> int:

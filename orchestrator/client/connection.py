@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -13,6 +12,9 @@ import grpc
 
 from uag_common.addresses import split
 from uag_common.rpc.channel import CLIENT_OPTIONS
+
+MAX_SECONDS = 1e9
+"""Thirty years: a longer timeout is none, and gRPC's clock could not hold it."""
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
@@ -59,6 +61,7 @@ class Connection:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         host, _ = split(self.address)
         self.seconds(None)
         if self.api_key is None:
@@ -71,6 +74,16 @@ class Connection:
                 f"without TLS the API key could be read on its way to {self.address}: use tls=, or "
                 "allow_insecure_key=True where the network itself is safe"
             )
+
+    def _check_types(self) -> None:
+        # A caller without a type checker would learn of it from some library, at the first call.
+        for name, value, kinds in (
+            ("address", self.address, str),
+            ("tls", self.tls, Tls | bool),
+            ("api_key", self.api_key, str | None),
+        ):
+            if not isinstance(value, kinds):
+                raise TypeError(f"{name}: is a {type(value).__name__}, see Client")
 
     def open(self) -> grpc.Channel:
         """A channel that connects when it is first used."""
@@ -94,7 +107,7 @@ class Connection:
         """The deadline of a call that asks for `timeout`. Raises ValueError and TypeError."""
         chosen = self.timeout if timeout is None else timeout
         _check_number(chosen)
-        if chosen is None or chosen == math.inf:
+        if chosen is None or chosen > MAX_SECONDS:
             return None
         if not chosen > 0:
             raise ValueError(f"timeout: is {chosen}, must be above 0 seconds")

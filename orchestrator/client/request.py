@@ -42,9 +42,7 @@ def encode_request(prompt: Prompt, options: Options) -> pb.GenerateRequest:
     _check_constraint(given)
     for name, value in given.items():
         _put(message, PATHS[name], _wire_form(name, value))
-    if message.ByteSize() > MAX_MESSAGE_BYTES:
-        problem = f"makes a request of more than {MAX_MESSAGE_BYTES} bytes"
-        raise _refused("prompt", "prompt", problem)
+    _check_size(message, "prompt")
     return message
 
 
@@ -52,6 +50,7 @@ def encode_tokenize(prompt: Prompt) -> pb.TokenizeRequest:
     """Raises InvalidRequestError and TypeError as `encode_request` does."""
     message = pb.TokenizeRequest()
     _put_prompt(message, prompt)
+    _check_size(message, "prompt")
     return message
 
 
@@ -59,6 +58,7 @@ def encode_detokenize(ids: Iterable[int]) -> pb.DetokenizeRequest:
     """Raises InvalidRequestError and TypeError as `encode_request` does."""
     message = pb.DetokenizeRequest()
     _put(message, "ids", ids)
+    _check_size(message, "ids")
     return message
 
 
@@ -74,6 +74,12 @@ def decode_options(message: pb.GenerateRequest) -> Options:
         if value is not None:
             options[name] = value
     return cast(Options, options)
+
+
+def _check_size(message: ProtoMessage, argument: str) -> None:
+    if message.ByteSize() > MAX_MESSAGE_BYTES:
+        problem = f"makes a request of more than {MAX_MESSAGE_BYTES} bytes"
+        raise _refused(argument, argument, problem)
 
 
 def _put_prompt(message: pb.GenerateRequest | pb.TokenizeRequest, prompt: object) -> None:
@@ -129,9 +135,17 @@ def _wire_form(name: str, value: Any) -> Any:
             raise _refused(name, PATHS[name], f"is {value!r}, must be one of {words}")
         return _ENUMS[name][value]
     if name == "json_schema" and not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _schema_text(value)
     # A text is a sequence of texts too, and nobody means that one.
     return (value,) if name in ("stop", "choice") and isinstance(value, str) else value
+
+
+def _schema_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError) as error:
+        problem = f"cannot be written as JSON: {error}"
+        raise _refused("json_schema", PATHS["json_schema"], problem) from error
 
 
 def _put(message: ProtoMessage, path: str, value: Any, argument: str | None = None) -> None:
@@ -147,7 +161,7 @@ def _put(message: ProtoMessage, path: str, value: Any, argument: str | None = No
     except UnicodeEncodeError as error:
         problem = f"is no valid Unicode at character {error.start + 1}"
         raise _refused(argument, path, problem) from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         problem = f"is {_short(value)}, must be {wanted(field)}"
         raise _refused(argument, path, problem) from error
     except TypeError as error:
@@ -188,7 +202,10 @@ def _get(message: ProtoMessage, path: str) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} too deep to be shown"
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from orchestrator.prompt.chat_template import ChatMessage, PlainChat, read_chat_template
 from orchestrator.prompt.control_tokens import ControlToken, ControlTokens
@@ -16,6 +17,9 @@ from orchestrator.prompt.text_tokenizer import TextTokenizer
 from uag_common.errors import InvalidRequestError
 from uag_common.model import TokenizerFile
 from uag_common.tokenizer.tokenizer_spec import TokenizerSpec
+
+LARGE_TEXT = 64 * 1024
+"""Characters. To encode such a text takes from a tenth of a second to seconds."""
 
 
 class PromptEncoder:
@@ -37,6 +41,14 @@ class PromptEncoder:
         config = json.loads(texts.get("tokenizer_config.json", "{}"))
         self._chat = read_chat_template(config, texts.get("chat_template.jinja"))
 
+    @cached_property
+    def _large_tokenizer(self) -> TextTokenizer:
+        return self._tokenizer.twin()
+
+    def _tokenizer_for(self, text: str) -> TextTokenizer:
+        """One text is encoded at a time: a usual one is not to wait for a large one."""
+        return self._large_tokenizer if len(text) > LARGE_TEXT else self._tokenizer
+
     @property
     def has_chat_template(self) -> bool:
         """Whether the model has one of its own."""
@@ -48,7 +60,7 @@ class PromptEncoder:
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """Ids of a raw prompt, with what the tokenizer itself puts around it."""
-        return tuple(self._tokenizer.encode(text))
+        return tuple(self._tokenizer_for(text).encode(text))
 
     def encode_chat(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
         """Ids of a conversation up to where the answer starts. Raises InvalidRequestError if the
@@ -86,22 +98,27 @@ class PromptEncoder:
 
     def _encode_rendered(self, text: str, own: Sequence[ControlToken]) -> tuple[int, ...]:
         """Ids of a rendered conversation whose control tokens are `own`, and no others."""
+        tokenizer = self._tokenizer_for(text)
         if self._control.find(text) == own:
-            ids = self._tokenizer.encode_with_control(text)
-            expected = self._tokenizer.control_in([token.id for token in own])
-            if self._tokenizer.control_in(ids) == expected:
+            ids = tokenizer.encode_with_control(text)
+            expected = tokenizer.control_in([token.id for token in own])
+            if tokenizer.control_in(ids) == expected:
                 return tuple(ids)
-        return tuple(self._encode_between(own, text))
+        return tuple(_encode_between(tokenizer, own, text))
 
-    def _encode_between(self, control: Sequence[ControlToken], text: str) -> Iterator[int]:
-        end = 0
-        for token in control:
-            yield from self._encode_piece(text, end, token.start)
-            yield token.id
-            end = token.end
-        yield from self._encode_piece(text, end, len(text))
 
-    def _encode_piece(self, text: str, start: int, end: int) -> Sequence[int]:
-        if start == end:
-            return ()
-        return self._tokenizer.encode_piece(text[start:end], at_start=start == 0)
+def _encode_between(
+    tokenizer: TextTokenizer, control: Sequence[ControlToken], text: str
+) -> Iterator[int]:
+    end = 0
+    for token in control:
+        yield from _encode_piece(tokenizer, text, end, token.start)
+        yield token.id
+        end = token.end
+    yield from _encode_piece(tokenizer, text, end, len(text))
+
+
+def _encode_piece(tokenizer: TextTokenizer, text: str, start: int, end: int) -> Sequence[int]:
+    if start == end:
+        return ()
+    return tokenizer.encode_piece(text[start:end], at_start=start == 0)

@@ -186,6 +186,22 @@ def test_what_is_no_number_of_seconds_is_a_type_error(timeout: Any) -> None:
         Client("localhost:1").describe(timeout=timeout)
 
 
+@pytest.mark.parametrize("timeout", [1e300, 2**63, 10**400])
+def test_a_timeout_that_no_clock_holds_is_none(timeout: float) -> None:
+    assert Connection("localhost:1").seconds(timeout) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "settings", "name"),
+    [(5, {}, "address"), ("a:1", {"tls": "a"}, "tls"), ("a:1", {"api_key": 1}, "api_key")],
+)
+def test_a_setting_of_another_type_is_a_type_error(
+    address: Any, settings: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(TypeError, match=name):
+        Client(address, **settings)
+
+
 @pytest.mark.parametrize("address", ["nowhere", "host:port", "http://localhost:1", ":1", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(BadAddressError) as refused:

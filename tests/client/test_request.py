@@ -253,3 +253,24 @@ def test_detokenizing_takes_any_iterable_of_ids() -> None:
     assert list(encode_detokenize(iter((3, 0))).ids) == [3, 0]
     with pytest.raises(InvalidRequestError, match="ids: is"):
         encode_detokenize([-3])
+
+
+def test_what_is_too_large_or_too_deep_is_refused() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InvalidRequestError, match="json_schema: cannot be written as JSON"):
+        encode_request("x", {"json_schema": {"enum": deep}})
+    with pytest.raises(TypeError, match="stop: is a list too deep to be shown"):
+        encode_request("x", {"stop": deep})
+    huge: Any = 10**400
+    for options in ({"temperature": huge}, {"logit_bias": {1: huge}}, {"ignore_eos": 1 << 63}):
+        wrong: Any = options
+        with pytest.raises(InvalidRequestError, match="must be"):
+            encode_request("x", wrong)
+    for encode in (encode_tokenize, lambda prompt: encode_request(prompt, {})):
+        with pytest.raises(InvalidRequestError, match="prompt: makes a request of more than"):
+            encode("x" * (16 << 20))
+    # Taken apart by hand: the end of so deep a list is deep too.
+    while deep:
+        deep = deep.pop()

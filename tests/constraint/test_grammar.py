@@ -141,6 +141,7 @@ BAD = {
     "temperature": (grammar("start: a\n?a [temperature=0.3] : /.*/"), "attributes"),
     "suffix": (grammar('start: %lark { start: a\n a[suffix=";"]: /.*/ }'), "attributes"),
     "options of a schema": (grammar('start: %json {"x-guidance": {}}'), "x-guidance"),
+    "escaped options": (grammar(r'start: %json {"\u0078-guidanc\u0065": {}}'), "x-guidance"),
     "brackets": (grammar("start: " + "a[" * 30000), "nested"),
     "long grammar": (grammar('start: "a"' + " " * MAX_GRAMMAR_BYTES), "65546 bytes"),
     "nested rules": (grammar("start: " + "(" * 500 + '"a"' + ")" * 500), "nested"),

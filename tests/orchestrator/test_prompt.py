@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from orchestrator.prompt.chat_template import ChatMessage, PlainChat
-from orchestrator.prompt.encoder import PromptEncoder
+from orchestrator.prompt.encoder import LARGE_TEXT, PromptEncoder
+from orchestrator.prompt.encoder import _encode_between as encode_between
 from orchestrator.prompt.neutral import NeutralChat
 from tests.conversion.vocabularies import tokenizers_directory
 from tests.orchestrator.chat_templates import (
@@ -89,7 +92,7 @@ def test_in_parts_a_chat_is_encoded_as_a_whole(encoder: PromptEncoder, family: s
         neutral = NeutralChat.of(conversation)
         (unread,) = template.render(neutral.messages)
         own = encoder._own(neutral, unread)
-        parts = encoder._encode_between(own, neutral.restore(unread))
+        parts = encode_between(encoder._tokenizer, own, neutral.restore(unread))
         assert tuple(parts) == encoder.encode_chat(conversation)
 
 
@@ -176,3 +179,19 @@ def test_the_template_of_a_configuration_names_its_tokens(llama: Path) -> None:
     ids = PromptEncoder([spec, told]).encode_chat([ChatMessage("user", "fox")])
     assert ids[2:] == plain.encode_text("Falsefox")
     assert len({*ids[:2]}) == 2
+
+
+def test_a_usual_text_does_not_wait_for_a_large_one() -> None:
+    encoder = PromptEncoder(tokenizer_files(tokenizers_directory() / "smollm2"))
+    large = "The quick brown fox jumps over the lazy dog. " * 60_000
+    assert encoder.encode_text(large[: LARGE_TEXT + 1])[:5] == encoder.encode_text(large[:99])[:5]
+    ids: list[int] = []
+    thread = threading.Thread(target=lambda: ids.extend(encoder.encode_text(large)))
+    thread.start()
+    time.sleep(0.1)
+    encoder.encode_text("A usual text.")
+    encoder.encode_text(large[:LARGE_TEXT])
+    waited = bool(ids)
+    thread.join()
+    assert not waited
+    assert len(ids) > 100_000
