@@ -37,7 +37,11 @@ class WorkPool:
             )
         future = self._executor.submit(work, *args, **kwargs)
         future.add_done_callback(self._leave)
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            # Its error knows this frame, and both would live on with all that the work was given.
+            del future
 
     def close(self) -> None:
         """Drops what waits; what runs is finished, and not waited for."""

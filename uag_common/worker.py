@@ -89,6 +89,8 @@ class Worker:
             return await asyncio.wrap_future(future)
         finally:
             self._forget(waiting)
+            # Its error knows this frame, and both would live on.
+            del future, waiting
 
     def post(self, step: Callable[[], None]) -> None:
         """Runs `step` before all that waits, and nobody waits for it: for what frees memory. It

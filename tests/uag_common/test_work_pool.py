@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -52,3 +55,31 @@ async def test_a_closed_pool_drops_what_waits() -> None:
     results = await asyncio.gather(*running, return_exceptions=True)
     assert results[0] is True
     assert isinstance(results[1], asyncio.CancelledError)
+
+
+async def test_what_failed_is_kept_by_nobody() -> None:
+    """Without any help by the garbage collector."""
+
+    class Prompt:
+        pass
+
+    def refuse(prompt: Prompt) -> None:
+        raise ValueError(prompt)
+
+    async def ask(kept: weakref.WeakSet[Prompt]) -> None:
+        prompt = Prompt()
+        kept.add(prompt)
+        with contextlib.suppress(ValueError):
+            await pool.run(refuse, prompt)
+
+    pool, kept = WorkPool("texts", threads=1, most_waiting=0), weakref.WeakSet[Prompt]()
+    gc.disable()
+    try:
+        await ask(kept)
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if not kept:
+                break
+        assert not kept
+    finally:
+        gc.enable()
