@@ -12,7 +12,8 @@ from uag.draft.v1 import draft_pb2_grpc
 from uag_common.errors import StartError
 from uag_common.model import Model
 from uag_common.process import run_service
-from uag_common.rpc.model_service import ModelSlot, run_model_service
+from uag_common.rpc.loaded_model import ModelSlot
+from uag_common.rpc.model_service import run_model_service
 
 
 def load(settings: DraftSettings) -> Model:
@@ -30,7 +31,7 @@ async def serve(settings: DraftSettings) -> None:
         servicer = DraftServicer(slot, settings.min_probability)
         draft_pb2_grpc.add_DraftServiceServicer_to_server(servicer, server)
 
-    await run_model_service(settings, DRAFT_SERVICE, add_service, partial(load, settings))
+    await run_model_service("draft", settings, DRAFT_SERVICE, add_service, partial(load, settings))
 
 
 if __name__ == "__main__":

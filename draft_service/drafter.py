@@ -76,8 +76,14 @@ class CausalDrafter:
         command.check(self._model.description, self._command.sampling)
         command.kept.check_prefix(self._sequence.ids)
 
-    def begin(self, command: ProposeCommand) -> None:
-        """Sets the context from which the next steps draft."""
+    @property
+    def context_length(self) -> int:
+        """Tokens of the context, drafted ones included."""
+        return len(self._sequence.ids)
+
+    def begin(self, command: ProposeCommand) -> int:
+        """Sets the context from which the next steps draft; by how many tokens it went back."""
+        rolled_back = self.context_length - command.keep
         if command.keep < self._shared:
             self._share(command.keep)
         self._sequence.truncate(command.keep)
@@ -85,6 +91,7 @@ class CausalDrafter:
         self._sequence.extend(command.append_ids)
         if command.position is not None:
             self._chooser.move(command.position)
+        return rolled_back
 
     def step(self, min_probability: float) -> DraftToken | ProposalEnd:
         """Drafts one token, or says why none comes."""

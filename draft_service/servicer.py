@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 
 from draft_service.commands import OpenCommand, ProposeCommand
@@ -12,11 +12,26 @@ from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
 from uag_common.errors import InvalidRequestError
 from uag_common.rpc.decoding_messages import decode_position, decode_prefix, decode_sampling
-from uag_common.rpc.errors import Context
+from uag_common.rpc.loaded_model import LoadedModel, ModelSlot
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.model_messages import decode_version, encode_time
-from uag_common.rpc.model_service import LoadedModel, ModelSlot
+from uag_common.telemetry.attributes import (
+    APPENDED,
+    CACHE_LENGTH,
+    CACHED_TOKENS,
+    DRAFTED,
+    KEPT,
+    PLANNED,
+    PROPOSAL_END,
+    ROLLED_BACK,
+)
+from uag_common.telemetry.names import DRAFT_OPEN, DRAFT_PROPOSE, INVALID_COMMAND
+from uag_common.telemetry.spans import tell
 
 DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
+METHOD = f"{DRAFT_SERVICE}/Session"
+
+_SPANS: Mapping[str | None, str] = {"open": DRAFT_OPEN, "propose": DRAFT_PROPOSE}
 
 _END_TO_PB = {
     ProposalEnd.LENGTH: pb.PROPOSAL_END_LENGTH,
@@ -39,11 +54,12 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
         context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
-        async with loaded.admission.session() as idle:
+        async with loaded.session() as room:
             with closing(DraftSession(loaded.model, loaded.worker, loaded.prefixes)) as session:
                 async for request in request_iterator:
-                    with idle.working():
+                    with room.command(_span(request), METHOD, request.traceparent):
                         answer = await self._answer(loaded, session, request)
+                        room.hold(session.context_length)
                     yield answer
 
     async def _answer(
@@ -52,11 +68,10 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
         match request.WhichOneof("command"):
             case "open":
                 loaded.check_tokenizer(request.open.tokenizer_sha256)
-                done = await session.open(_decode_open(request.open))
-                opened = pb.Opened(time=encode_time(done.time), cached_tokens=done.value)
+                opened = await _open(loaded, session, _decode_open(request.open))
                 return pb.SessionResponse(opened=opened)
             case "propose":
-                proposal = await session.propose(self._decode_propose(request.propose))
+                proposal = await _propose(session, self._decode_propose(request.propose))
                 return pb.SessionResponse(proposed=_encode(request.propose.round, proposal))
             case _:
                 raise InvalidRequestError("command", "must be `open` or `propose`")
@@ -72,6 +87,31 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
             min_probability=message.min_probability if given else self._min_probability,
             position=decode_position(message.position) if placed else None,
         )
+
+
+def _span(request: pb.SessionRequest) -> str:
+    return _SPANS.get(request.WhichOneof("command"), INVALID_COMMAND)
+
+
+async def _open(loaded: LoadedModel, session: DraftSession, command: OpenCommand) -> pb.Opened:
+    done = await session.open(command)
+    loaded.metrics.opened(len(command.context_ids), done.value)
+    tell({CACHE_LENGTH: session.context_length, CACHED_TOKENS: done.value})
+    return pb.Opened(time=encode_time(done.time), cached_tokens=done.value)
+
+
+async def _propose(session: DraftSession, command: ProposeCommand) -> Proposal:
+    tell({KEPT: command.keep, APPENDED: len(command.append_ids), PLANNED: command.max_tokens})
+    proposal = await session.propose(command)
+    tell(
+        {
+            DRAFTED: len(proposal.tokens),
+            ROLLED_BACK: proposal.rolled_back,
+            PROPOSAL_END: proposal.end.value,
+            CACHE_LENGTH: session.context_length,
+        }
+    )
+    return proposal
 
 
 def _decode_open(message: pb.Open) -> OpenCommand:

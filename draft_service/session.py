@@ -3,6 +3,9 @@ and a session that is gone stops within a step. No grpc, no torch."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from draft_service.commands import OpenCommand, ProposeCommand
@@ -10,16 +13,20 @@ from draft_service.drafter import CausalDrafter, DraftToken, ProposalEnd
 from uag_common.errors import InvalidRequestError
 from uag_common.model import Model
 from uag_common.prefix_cache import PrefixCache
+from uag_common.telemetry.attributes import ROLLED_BACK
+from uag_common.telemetry.names import ROLLBACK
+from uag_common.telemetry.spans import past_span
 from uag_common.worker import StepTime, Timed, Worker
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What was drafted, why it ended, and what it took."""
+    """What was drafted, why it ended, what it took, and how many tokens were rolled back before."""
 
     tokens: tuple[DraftToken, ...]
     end: ProposalEnd
     time: StepTime
+    rolled_back: int
 
 
 class DraftSession:
@@ -32,6 +39,11 @@ class DraftSession:
         self._drafter: CausalDrafter | None = None
         self._priority = 0
 
+    @property
+    def context_length(self) -> int:
+        """Tokens that it holds."""
+        return 0 if self._drafter is None else self._drafter.context_length
+
     async def open(self, command: OpenCommand) -> Timed[int]:
         """How many tokens of the context were found in a cache. Raises InvalidRequestError or
         PromptTooLongError before any model runs."""
@@ -40,7 +52,7 @@ class DraftSession:
         command.check(self._model.description)
         self._priority = command.priority
         self._drafter = CausalDrafter(self._model, self._prefixes, command)
-        return await self._worker.run(self._drafter.open, self._priority)
+        return await self._worker.run(self._drafter.open, self._priority, "open")
 
     async def propose(self, command: ProposeCommand) -> Proposal:
         """Raises InvalidRequestError, PromptTooLongError or StaleContextError before any model
@@ -53,16 +65,18 @@ class DraftSession:
 
     async def _draft(self, drafter: CausalDrafter, command: ProposeCommand) -> Proposal:
         tokens: list[DraftToken] = []
+        rollback = _Rollback()
 
         def step() -> DraftToken | ProposalEnd:
             if not tokens:
-                drafter.begin(command)
+                with rollback.timed():
+                    rollback.tokens = drafter.begin(command)
             return drafter.step(command.min_probability)
 
-        end, time = ProposalEnd.LENGTH, StepTime()
+        end, spent = ProposalEnd.LENGTH, StepTime()
         while len(tokens) < command.max_tokens:
-            done = await self._worker.run(step, self._priority)
-            time += done.time
+            done = await self._worker.run(step, self._priority, "propose")
+            spent += done.time
             if isinstance(done.value, ProposalEnd):
                 end = done.value
                 break
@@ -70,9 +84,28 @@ class DraftSession:
             if drafter.ends(done.value):
                 end = ProposalEnd.EOS
                 break
-        return Proposal(tuple(tokens), end, time)
+        rollback.show()
+        return Proposal(tuple(tokens), end, spent, rollback.tokens)
 
     def close(self) -> None:
         """Ends the session on the model's thread, after the step that runs there; does not wait."""
         if self._drafter is not None:
             self._worker.post(self._drafter.end)
+
+
+class _Rollback:
+    """How the context went back to what is kept: by how many tokens, and when."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._began = self._ended = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        self._began = time.perf_counter()
+        yield
+        self._ended = time.perf_counter()
+
+    def show(self) -> None:
+        if self.tokens:
+            past_span(ROLLBACK, self._began, self._ended, {ROLLED_BACK: self.tokens})

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from orchestrator.answer_metrics import AnswerMetrics
 from orchestrator.answering import Answering
 from orchestrator.draft_client import DRAFT_SERVICE
 from orchestrator.pair import Pair
 from orchestrator.peer import ModelPeer
 from orchestrator.preparation import Preparation
+from orchestrator.request_log import RequestLog
 from orchestrator.resolving import Defaults
 from orchestrator.servicer import ORCHESTRATOR, OrchestratorServicer
 from orchestrator.settings import OrchestratorSettings
@@ -21,7 +23,7 @@ from uag_common.freed_memory import give_back
 from uag_common.process import run_service
 from uag_common.rpc.server import RpcServer, StopSignal
 from uag_common.settings import variable_name
-from uag_common.tracing import service_tracer
+from uag_common.telemetry.telemetry import Telemetry, shown
 
 log = logging.getLogger("orchestrator")
 
@@ -35,19 +37,28 @@ def _check_address(settings: OrchestratorSettings, field: str, address: str) -> 
 
 async def serve(settings: OrchestratorSettings) -> None:
     """Ready while the target is; a draft may come and go, and health tells of it by its name."""
-    server = RpcServer((ORCHESTRATOR,))
-
-    async def show_health() -> None:
-        await server.set_serving(verify.side is not None)
-        await server.set_health(DRAFT_SERVICE, draft.side is not None)
-
     _check_address(settings, "draft", settings.draft)
     _check_address(settings, "verify", settings.verify)
-    draft = ModelPeer("draft service", DRAFT_SERVICE, settings.draft, show_health)
-    verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_health)
+    with shown("orchestrator", settings) as telemetry:
+        await _serve(settings, telemetry)
+
+
+async def _serve(settings: OrchestratorSettings, telemetry: Telemetry) -> None:
+    server, metrics = RpcServer((ORCHESTRATOR,), telemetry), AnswerMetrics(telemetry.registry)
+
+    async def show_peers() -> None:
+        await server.set_serving(verify.side is not None)
+        await server.set_health(DRAFT_SERVICE, draft.side is not None)
+        for name, peer in (("draft", draft), ("verify", verify)):
+            metrics.peer_serving(name, peer.side is not None)
+
+    draft = ModelPeer("draft service", DRAFT_SERVICE, settings.draft, show_peers)
+    verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_peers)
+    await show_peers()
     pair, preparation = Pair(settings, draft, verify), Preparation()
     defaults = Defaults(settings.max_new_tokens, settings.draft_tokens)
-    answering = Answering(pair, preparation, defaults, service_tracer("uag-orchestrator"))
+    request_log = RequestLog(settings.log_requests)
+    answering = Answering(pair, preparation, defaults, metrics, request_log)
     servicer = OrchestratorServicer(answering, pair, preparation)
     orchestrator_pb2_grpc.add_OrchestratorServicer_to_server(servicer, server.grpc)
     port = await server.start(settings.listen, variable_name(type(settings), "listen"))

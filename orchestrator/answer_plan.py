@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from orchestrator.answer_end import AnswerEnd
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.draft_client import DraftOptions
 from orchestrator.drafter import Drafter, DraftPlan, ModelDrafter, NoDrafter
+from orchestrator.observation import Observation
 from orchestrator.pair import Pair
 from orchestrator.preparation import Preparation
 from orchestrator.request import ChatPrompt, DraftFailurePolicy, SpeculationMode
@@ -17,18 +17,9 @@ from orchestrator.resolving import Resolved
 from orchestrator.round_loop import AnswerLimits, RoundLoop
 from orchestrator.side import EncodedPrompt, Side
 from orchestrator.stopping import AnswerText, Stopping
-from orchestrator.tally import Tally
 from orchestrator.text_stream import TextStream
 from orchestrator.verify_client import VerifyOptions
 from uag_common.errors import PeerUnavailableError
-
-
-@dataclass(frozen=True, slots=True)
-class RequestTrace:
-    """The trace of a request, and the context that its commands to the services carry."""
-
-    trace_id: str
-    traceparent: str
 
 
 class AnswerPlan:
@@ -40,19 +31,27 @@ class AnswerPlan:
         resolved: Resolved,
         target: Side,
         prompt: EncodedPrompt,
-        trace: RequestTrace,
+        observations: Sequence[Observation],
         end: AnswerEnd,
-        began: float,
     ) -> None:
+        """`observations`: one for each answer."""
         self.resolved = resolved
         self.target = target
         self.draft = pair.draft
         self.prompt = prompt
-        self.trace = trace
         self._pair = pair
         self._end = end
-        self._began = began
+        self._observations = observations
         self._conversions: Sequence[Conversion] = ()
+
+    @property
+    def target_model_id(self) -> str:
+        return self.target.description.model_id
+
+    @property
+    def draft_model_id(self) -> str:
+        """Empty while there is no draft."""
+        return "" if self.draft is None else self.draft.description.model_id
 
     async def prepare_drafts(self, preparation: Preparation) -> None:
         """Encodes the prompt for the draft. Raises PeerUnavailableError if there must be a draft
@@ -69,7 +68,7 @@ class AnswerPlan:
 
     def loop(self, choice: int) -> RoundLoop:
         """The answer with that index; its sessions open when it runs."""
-        tally = Tally(self._began)
+        observation = self._observations[choice]
         limits = AnswerLimits(
             max_new_tokens=self.resolved.max_new_tokens,
             context_length=self.target.description.context_length,
@@ -80,9 +79,9 @@ class AnswerPlan:
             prompt_ids=self.prompt.ids,
             limits=limits,
             verify=self._pair.verify_session(self.target, self._verify_options(choice)),
-            drafter=self._drafter(choice, tally),
+            drafter=self._drafter(choice, observation),
             text=self._text(),
-            tally=tally,
+            observation=observation,
             end=self._end,
             spell=self.target.spell,
         )
@@ -99,10 +98,9 @@ class AnswerPlan:
             prompt_top_logprobs=None if choice else request.logprobs.prompt_top,
             prefix=self.resolved.prefix,
             priority=request.priority,
-            traceparent=self.trace.traceparent,
         )
 
-    def _drafter(self, choice: int, tally: Tally) -> Drafter:
+    def _drafter(self, choice: int, observation: Observation) -> Drafter:
         if not self.resolved.draft_tokens:
             return NoDrafter()
         if self.draft is None:
@@ -113,7 +111,6 @@ class AnswerPlan:
             min_probability=speculation.min_probability,
             prefix=self.resolved.prefix,
             priority=self.resolved.request.priority,
-            traceparent=self.trace.traceparent,
         )
         plan = DraftPlan(
             tokens=self.resolved.draft_tokens,
@@ -121,7 +118,7 @@ class AnswerPlan:
             wait=speculation.mode is SpeculationMode.FORCE,
         )
         open_session = partial(self._pair.draft_session, self.draft, options)
-        return ModelDrafter(plan, self._conversions[choice], open_session, tally)
+        return ModelDrafter(plan, self._conversions[choice], open_session, observation)
 
     def _text(self) -> AnswerText:
         wanted = self.resolved.request.stopping

@@ -7,16 +7,17 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 
-from opentelemetry.trace import Tracer
-
 from orchestrator.answer_end import AnswerEnd
-from orchestrator.answer_plan import AnswerPlan, RequestTrace
+from orchestrator.answer_metrics import AnswerMetrics
+from orchestrator.answer_plan import AnswerPlan
 from orchestrator.choices import merged
-from orchestrator.events import Event, Prefilled, Started
+from orchestrator.events import Delta, Event, Prefilled, Started
 from orchestrator.pair import Pair
 from orchestrator.preparation import Preparation
 from orchestrator.request import AnswerRequest
 from orchestrator.request_check import check_request
+from orchestrator.request_log import RequestLog
+from orchestrator.request_record import RequestRecord
 from orchestrator.resolving import (
     Defaults,
     check_answers,
@@ -24,43 +25,47 @@ from orchestrator.resolving import (
     identified,
     resolve,
 )
-from uag_common.tracing import RequestLabels, current_traceparent, request_span
-
-SPAN = "uag.orchestrator.v1.Orchestrator/Generate"
+from uag_common.telemetry.names import PREPARE
+from uag_common.telemetry.spans import inner_span
 
 
 class Answering:
     """Holds the answers that are being written."""
 
     def __init__(
-        self, pair: Pair, preparation: Preparation, defaults: Defaults, tracer: Tracer
+        self,
+        pair: Pair,
+        preparation: Preparation,
+        defaults: Defaults,
+        metrics: AnswerMetrics,
+        log: RequestLog,
     ) -> None:
         self._pair = pair
         self._preparation = preparation
         self._defaults = defaults
-        self._tracer = tracer
+        self._metrics = metrics
+        self._log = log
         self._ends: set[AnswerEnd] = set()
 
-    async def answer(self, request: AnswerRequest, traceparent: str) -> AsyncGenerator[Event, None]:
-        """`Started`, any number of deltas, `Finished` for each answer. `traceparent` is the
-        caller's trace context, or empty. Raises InvalidRequestError, PromptTooLongError or
-        OverloadedError before any model runs, PeerUnavailableError if there is no target."""
+    async def answer(self, request: AnswerRequest) -> AsyncGenerator[Event, None]:
+        """`Started`, any number of deltas, `Finished` for each answer. Raises InvalidRequestError,
+        PromptTooLongError or OverloadedError before any model runs, PeerUnavailableError if there
+        is no target."""
         began = time.perf_counter()
         check_request(request)
         request = identified(request)
-        labels = RequestLabels(request.request_id, request.priority, request.metadata)
-        with (
-            request_span(self._tracer, SPAN, traceparent, labels) as trace_id,
-            self._ending(request.stopping.time_limit_seconds) as end,
-        ):
-            trace = RequestTrace(trace_id, current_traceparent())
-            plan = await self._plan(request, trace, end, began)
-            async with aclosing(_events(plan)) as events:
+        record = RequestRecord(request, self._metrics, self._log, began)
+        with record.kept(), self._ending(request.stopping.time_limit_seconds) as end:
+            with inner_span(PREPARE):
+                plan = await self._plan(request, record, end)
+            async with aclosing(_events(plan, record)) as events:
                 async for event in events:
+                    if isinstance(event, Delta):
+                        record.said(event.text)
                     yield event
 
     async def _plan(
-        self, request: AnswerRequest, trace: RequestTrace, end: AnswerEnd, began: float
+        self, request: AnswerRequest, record: RequestRecord, end: AnswerEnd
     ) -> AnswerPlan:
         target = self._pair.target
         resolved = resolve(request, self._defaults, target.description)
@@ -71,7 +76,9 @@ class Answering:
         check_prompt_length(len(prompt.ids), target.description)
         if request.constraint is not None:
             await self._preparation.check(request.constraint)
-        plan = AnswerPlan(self._pair, resolved, target, prompt, trace, end, began)
+        observations = [record.observe(choice) for choice in range(resolved.n)]
+        plan = AnswerPlan(self._pair, resolved, target, prompt, observations, end)
+        record.resolved(resolved, plan.target_model_id, plan.draft_model_id, len(prompt.ids))
         await plan.prepare_drafts(self._preparation)
         return plan
 
@@ -90,13 +97,14 @@ class Answering:
             self._ends.discard(end)
 
 
-async def _events(plan: AnswerPlan) -> AsyncGenerator[Event, None]:
+async def _events(plan: AnswerPlan, record: RequestRecord) -> AsyncGenerator[Event, None]:
     first = plan.loop(0).run()
     async with aclosing(first):
         prefilled = await anext(first)
         if not isinstance(prefilled, Prefilled):
             raise TypeError("an answer begins with its prefill")
-        yield _started(plan, prefilled)
+        record.started(prefilled.cached_tokens)
+        yield _started(plan, record.trace_id, prefilled)
         # Only now: what the first has computed of the prompt is there for the others.
         others = [plan.loop(choice).run() for choice in range(1, plan.resolved.n)]
         async with aclosing(merged([first, *others])) as events:
@@ -105,13 +113,13 @@ async def _events(plan: AnswerPlan) -> AsyncGenerator[Event, None]:
                     yield event
 
 
-def _started(plan: AnswerPlan, prefilled: Prefilled) -> Started:
+def _started(plan: AnswerPlan, trace_id: str, prefilled: Prefilled) -> Started:
     return Started(
         request=plan.resolved.request,
         prompt_tokens=len(plan.prompt.ids),
         draft_tokens=plan.resolved.draft_tokens,
-        target_model_id=plan.target.description.model_id,
-        draft_model_id=plan.draft.description.model_id if plan.draft is not None else "",
-        trace_id=plan.trace.trace_id,
+        target_model_id=plan.target_model_id,
+        draft_model_id=plan.draft_model_id,
+        trace_id=trace_id,
         prefilled=prefilled,
     )

@@ -15,7 +15,8 @@ from uag_common.errors import PeerRefusedError
 from uag_common.model import ModelDescription
 from uag_common.rpc.decoding_messages import encode_position, encode_prefix, encode_sampling
 from uag_common.rpc.model_messages import decode_time, encode_version
-from uag_common.rpc.stream import SessionStream
+from uag_common.rpc.stream import CommandSpans, SessionStream
+from uag_common.telemetry.names import DRAFT_OPEN, DRAFT_PROPOSE
 
 DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
 
@@ -29,24 +30,24 @@ class DraftOptions:
     min_probability: float | None
     prefix: PrefixReuse
     priority: int
-    traceparent: str
 
 
 class DraftClient:
-    """One session of the draft service at `peer`, which holds the `model`."""
+    """One session of the draft service at `address`, which holds the `model`."""
 
     def __init__(
         self,
-        peer: str,
+        address: str,
         channel: grpc.aio.Channel,
         model: ModelDescription,
         timeout_seconds: float,
         options: DraftOptions,
     ) -> None:
-        self._peer = peer
+        self._peer = f"draft service at {address}"
         self._options = options
+        self._spans = CommandSpans(f"{DRAFT_SERVICE}/Session", address, model.model_id)
         self._stream: SessionStream[pb.SessionRequest, pb.SessionResponse] = SessionStream(
-            peer, draft_pb2_grpc.DraftServiceStub(channel).Session()
+            self._peer, draft_pb2_grpc.DraftServiceStub(channel).Session()
         )
         self._tokenizer_sha256 = model.tokenizer_sha256
         self._timeout_seconds = timeout_seconds
@@ -60,8 +61,7 @@ class DraftClient:
             prefix=encode_prefix(self._options.prefix),
             priority=self._options.priority,
         )
-        request = pb.SessionRequest(traceparent=self._options.traceparent, open=message)
-        response, seconds = await self._stream.exchange(request, self._timeout_seconds)
+        response, seconds = await self._exchange(DRAFT_OPEN, pb.SessionRequest(open=message))
         if not response.HasField("opened"):
             raise PeerRefusedError(f"{self._peer} did not answer `open` with `opened`")
         return ExchangeTime(seconds, decode_time(response.opened.time))
@@ -76,8 +76,8 @@ class DraftClient:
             min_probability=self._options.min_probability,
             position=encode_position(command.position),
         )
-        request = pb.SessionRequest(traceparent=self._options.traceparent, propose=message)
-        response, seconds = await self._stream.exchange(request, self._timeout_seconds)
+        request = pb.SessionRequest(propose=message)
+        response, seconds = await self._exchange(DRAFT_PROPOSE, request)
         proposed = response.proposed
         if proposed.round != command.round:
             raise PeerRefusedError(f"{self._peer} answered another round than {command.round}")
@@ -86,6 +86,12 @@ class DraftClient:
             ids=tuple(token.id for token in proposed.tokens[: command.max_tokens]),
             time=ExchangeTime(seconds, decode_time(proposed.time)),
         )
+
+    async def _exchange(
+        self, span: str, request: pb.SessionRequest
+    ) -> tuple[pb.SessionResponse, float]:
+        with self._spans.command(span) as request.traceparent:
+            return await self._stream.exchange(request, self._timeout_seconds)
 
     def close(self) -> None:
         self._stream.close()

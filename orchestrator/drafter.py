@@ -14,8 +14,8 @@ from typing import Protocol
 
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.events import Degraded
+from orchestrator.observation import Observation
 from orchestrator.sessions import DraftCommand, DraftPort, ExchangeTime
-from orchestrator.tally import Tally
 from uag_common.context import ContextVersion
 from uag_common.errors import StaleContextError, UagError
 
@@ -95,12 +95,12 @@ class ModelDrafter:
         plan: DraftPlan,
         conversion: Conversion,
         open_session: Callable[[], DraftPort],
-        tally: Tally,
+        observation: Observation,
     ) -> None:
         self._plan = plan
         self._conversion = conversion
         self._open_session = open_session
-        self._tally = tally
+        self._observation = observation
         self._reopens = 0
         self._round = 0
         self._session: DraftPort | None = None
@@ -121,13 +121,14 @@ class ModelDrafter:
     def _sync(self, room: int) -> DraftCommand:
         """Brings the mirror up to the committed text; what the draft must be told of it, and to
         draft no more than there is room for."""
-        with self._tally.converting():
+        with self._observation.converting():
             update = self._conversion.sync()
             kept = ContextVersion.of(self._conversion.draft_ids, update.keep)
-        self._tally.rolled_back(update.rollback)
         tokens = min(self._plan.tokens, room)
         position = self._conversion.position
-        return DraftCommand(self._round, update.keep, kept, update.append, tokens, position)
+        command = DraftCommand(self._round, update.keep, kept, update.append, tokens, position)
+        self._observation.commanded(command, update.rollback)
+        return command
 
     def _fits(self) -> bool:
         length, limit = len(self._conversion.draft_ids), self._plan.context_length
@@ -161,7 +162,7 @@ class ModelDrafter:
         except UagError as error:
             self._give_up(str(error))
             return ()
-        self._tally.drafted(len(drafted.ids), drafted.time)
+        self._observation.drafted(len(drafted.ids), drafted.time)
         return self._convert(drafted.ids)[:room]
 
     async def _ready_session(self) -> DraftPort | None:
@@ -178,9 +179,9 @@ class ModelDrafter:
         return self._session
 
     def _convert(self, draft_ids: tuple[int, ...]) -> tuple[int, ...]:
-        with self._tally.converting():
+        with self._observation.converting():
             proposal = self._conversion.propose(draft_ids)
-        self._tally.unconverted(proposal.lost_draft_ids, proposal.not_representable_draft_ids)
+        self._observation.unconverted(proposal.lost_draft_ids, proposal.not_representable_draft_ids)
         return proposal.candidate_ids
 
     def _reopen(self, reason: str) -> None:
@@ -199,7 +200,8 @@ class ModelDrafter:
 
     def commit(self, ids: Sequence[int]) -> None:
         if self._failure is None:
-            with self._tally.converting():
+            # Too little to be shown.
+            with self._observation.tally.converting():
                 self._conversion.commit(ids)
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ class Pair:
 
     def verify_session(self, target: Side, options: VerifyOptions) -> VerifyClient:
         return VerifyClient(
-            f"verify service at {self._verify.address}",
+            self._verify.address,
             self._verify.channel,
             target.description,
             self._settings.verify_timeout_seconds,
@@ -50,7 +50,7 @@ class Pair:
 
     def draft_session(self, draft: Side, options: DraftOptions) -> DraftClient:
         return DraftClient(
-            f"draft service at {self._draft.address}",
+            self._draft.address,
             self._draft.channel,
             draft.description,
             self._settings.draft_timeout_seconds,

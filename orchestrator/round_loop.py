@@ -21,9 +21,9 @@ from orchestrator.events import (
     TopToken,
     Usage,
 )
+from orchestrator.observation import Observation
 from orchestrator.sessions import Chosen, VerifyPort
 from orchestrator.stopping import AnswerText, EosStop, SequenceStop, Stop, TokenStop
-from orchestrator.tally import Tally
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice
 from uag_common.errors import PeerUnavailableError
@@ -69,7 +69,7 @@ class RoundLoop:
         verify: VerifyPort,
         drafter: Drafter,
         text: AnswerText,
-        tally: Tally,
+        observation: Observation,
         end: AnswerEnd,
         spell: Spell,
     ) -> None:
@@ -80,7 +80,7 @@ class RoundLoop:
         self._verify = verify
         self._drafter = drafter
         self._text = text
-        self._tally = tally
+        self._observation = observation
         self._end = end
         self._spell = spell
         self._cached_tokens = 0
@@ -92,7 +92,8 @@ class RoundLoop:
         """`Prefilled` first, `Finished` last. Raises the UagError of the target if it is lost; a
         lost draft ends nothing unless it must live."""
         try:
-            prefilled, first = await self._prefill()
+            with self._observation.prefill():
+                prefilled, first = await self._prefill()
             yield prefilled
             if first is not None:
                 self._commit(0, (), first)
@@ -101,12 +102,14 @@ class RoundLoop:
                 for delta in self._released():
                     yield delta
                 round_number += 1
-                await self._round(round_number)
+                with self._observation.round(round_number):
+                    await self._round(round_number)
             self._text.finish()
             for delta in self._released():
                 yield delta
             yield self._finished(self._finish)
         finally:
+            self._observation.ended(self._finish, self._drafter.degraded)
             self._drafter.close()
             self._verify.close()
 
@@ -118,7 +121,7 @@ class RoundLoop:
         except AnswerOverError as over:
             self._finish = over.reason
             return Prefilled(0, ()), None
-        self._tally.prefilled(opened.time)
+        self._observation.prefilled(self._prompt_tokens, opened)
         self._cached_tokens = opened.cached_tokens
         chosen = Chosen((), opened.first, opened.time)
         prompt = tuple(
@@ -137,7 +140,7 @@ class RoundLoop:
             self._finish = over.reason
             return
         committed, accepted = self._commit(round_number, candidates, chosen)
-        self._tally.verified(len(candidates), accepted, committed, chosen.time)
+        self._observation.verified(len(candidates), accepted, committed, chosen.time)
 
     def _check_draft(self) -> None:
         degraded = self._drafter.degraded
@@ -214,8 +217,8 @@ class RoundLoop:
             reason=reason,
             stop=_what_stopped(self._stop),
             usage=usage,
-            speculation=self._tally.speculation(),
-            time=self._tally.times(),
+            speculation=self._observation.tally.speculation(),
+            time=self._observation.tally.times(),
             degraded=self._drafter.degraded,
         )
 

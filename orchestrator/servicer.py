@@ -23,8 +23,7 @@ from uag.orchestrator.v1 import orchestrator_pb2_grpc
 from uag_common.errors import InvalidRequestError
 from uag_common.limits import check_ids
 from uag_common.rpc.channel import MAX_MESSAGE_BYTES
-from uag_common.rpc.errors import Context
-from uag_common.rpc.metadata import traceparent
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.model_messages import encode_description
 
 ORCHESTRATOR = pb.DESCRIPTOR.services_by_name["Orchestrator"].full_name
@@ -39,17 +38,21 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServicer):
         self._preparation = preparation
 
     async def Generate(  # noqa: N802 - named by the contract
-        self, request: pb.GenerateRequest, context: Context
+        self,
+        request: pb.GenerateRequest,
+        context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.GenerateResponse]:
-        answer = self._answering.answer(decode_request(request), traceparent(context))
+        answer = self._answering.answer(decode_request(request))
         async with aclosing(answer) as events:
             async for event in events:
                 yield encode_event(event)
 
     async def GenerateUnary(  # noqa: N802
-        self, request: pb.GenerateRequest, context: Context
+        self,
+        request: pb.GenerateRequest,
+        context: Context,  # noqa: ARG002
     ) -> pb.GenerateUnaryResponse:
-        answer = self._answering.answer(decode_request(request), traceparent(context))
+        answer = self._answering.answer(decode_request(request))
         async with aclosing(answer) as events:
             whole = _encode_whole(await gather(events))
         if whole.ByteSize() > MAX_MESSAGE_BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from uag_common.limits import MAX_DRAFT_TOKENS
 from uag_common.service_settings import ServiceSettings
@@ -39,6 +39,10 @@ class OrchestratorSettings(ServiceSettings):
         "the request goes on without it",
         default=10.0,
         minimum=0.001,
+    )
+    log_requests: Literal["off", "summary", "text"] = setting(
+        "summary: one line in the log for each request; text: prompt and answer in it as well",
+        default="off",
     )
     verify_timeout_seconds: float = setting(
         "a target that has not answered a command by then fails the request",

@@ -22,9 +22,27 @@ class Tally:
         self._draft_tokens = self._unconverted = self._not_representable = 0
         self._rolled_back = self._rollbacks = 0
         self._proposed = 0
+        self._committed = 0
         self._lengths: list[int] = []
         self._examined: list[int] = []
         self._accepted: list[int] = []
+
+    @property
+    def committed(self) -> int:
+        """Tokens of the answer."""
+        return self._committed
+
+    @property
+    def convert_seconds(self) -> float:
+        """Spent in conversions until now."""
+        return self._convert
+
+    def seconds_per_token(self) -> float | None:
+        """From the first token until now, by the tokens after the first; None if there are none."""
+        if self._committed < 2:
+            return None
+        spent = time.perf_counter() - self._began - self._first_token
+        return spent / (self._committed - 1)
 
     @contextmanager
     def converting(self) -> Iterator[None]:
@@ -34,6 +52,7 @@ class Tally:
 
     def prefilled(self, spent: ExchangeTime) -> None:
         self._first_token = time.perf_counter() - self._began
+        self._committed += 1
         self._prefill += spent.step.forward_seconds
         self._wait(spent)
 
@@ -53,6 +72,7 @@ class Tally:
     def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
         """A round. Where the answer ends inside the block, what lies past the end is not counted:
         every committed token but one that came after all candidates was examined as a candidate."""
+        self._committed += committed
         self._verify += spent.step.forward_seconds
         self._wait(spent)
         if not candidates:

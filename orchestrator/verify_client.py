@@ -27,7 +27,8 @@ from uag_common.rpc.decoding_messages import (
     encode_sampling,
 )
 from uag_common.rpc.model_messages import decode_time, encode_version
-from uag_common.rpc.stream import SessionStream
+from uag_common.rpc.stream import CommandSpans, SessionStream
+from uag_common.telemetry.names import VERIFY, VERIFY_OPEN
 
 VERIFY_SERVICE = pb.DESCRIPTOR.services_by_name["VerifyService"].full_name
 
@@ -49,24 +50,24 @@ class VerifyOptions:
     prompt_top_logprobs: int | None
     prefix: PrefixReuse
     priority: int
-    traceparent: str
 
 
 class VerifyClient:
-    """One session of the verify service at `peer`, which holds the `model`."""
+    """One session of the verify service at `address`, which holds the `model`."""
 
     def __init__(
         self,
-        peer: str,
+        address: str,
         channel: grpc.aio.Channel,
         model: ModelDescription,
         timeout_seconds: float,
         options: VerifyOptions,
     ) -> None:
-        self._peer = peer
+        self._peer = f"verify service at {address}"
         self._options = options
+        self._spans = CommandSpans(f"{VERIFY_SERVICE}/Session", address, model.model_id)
         self._stream: SessionStream[pb.SessionRequest, pb.SessionResponse] = SessionStream(
-            peer, verify_pb2_grpc.VerifyServiceStub(channel).Session()
+            self._peer, verify_pb2_grpc.VerifyServiceStub(channel).Session()
         )
         self._tokenizer_sha256 = model.tokenizer_sha256
         self._vocabulary_size = model.vocabulary_size
@@ -86,7 +87,7 @@ class VerifyClient:
             prefix=encode_prefix(options.prefix),
             priority=options.priority,
         )
-        response, seconds = await self._exchange(pb.SessionRequest(open=message))
+        response, seconds = await self._exchange(VERIFY_OPEN, pb.SessionRequest(open=message))
         if not response.HasField("opened"):
             raise PeerRefusedError(f"{self._peer} did not answer `open` with `opened`")
         opened = response.opened
@@ -103,7 +104,7 @@ class VerifyClient:
         message = pb.Verify(
             round=round_number, committed=encode_version(committed), candidate_ids=candidates
         )
-        response, seconds = await self._exchange(pb.SessionRequest(verify=message))
+        response, seconds = await self._exchange(VERIFY, pb.SessionRequest(verify=message))
         verified = response.verified
         if verified.round != round_number or verified.accepted > len(candidates):
             raise PeerRefusedError(f"{self._peer} answered another round than {round_number}")
@@ -130,10 +131,12 @@ class VerifyClient:
                 f"{self._peer} chose {token_id}, outside its vocabulary of {self._vocabulary_size}"
             )
 
-    async def _exchange(self, request: pb.SessionRequest) -> tuple[pb.SessionResponse, float]:
-        request.traceparent = self._options.traceparent
+    async def _exchange(
+        self, span: str, request: pb.SessionRequest
+    ) -> tuple[pb.SessionResponse, float]:
         try:
-            return await self._stream.exchange(request, self._timeout_seconds)
+            with self._spans.command(span) as request.traceparent:
+                return await self._stream.exchange(request, self._timeout_seconds)
         except StaleContextError as error:
             # The service was restarted, or its model changed: nothing that a client did wrong.
             raise PeerUnavailableError(str(error)) from error

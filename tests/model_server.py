@@ -9,12 +9,15 @@ from dataclasses import dataclass
 
 import grpc
 
+from tests.unseen import unseen_model
 from uag.model.v1 import model_pb2, model_pb2_grpc
 from uag_common.admission import Admission
 from uag_common.model import Model
 from uag_common.prefix_cache import PrefixCache
-from uag_common.rpc.model_service import LoadedModel, ModelServicer, ModelSlot
+from uag_common.rpc.loaded_model import ModelSlot
+from uag_common.rpc.model_service import ModelServicer
 from uag_common.rpc.server import RpcServer
+from uag_common.telemetry.telemetry import Telemetry
 from uag_common.worker import Worker
 
 AddService = Callable[[grpc.aio.Server, ModelSlot], None]
@@ -56,9 +59,9 @@ async def model_server(
     prefix_bytes: int = 10**6,
 ) -> AsyncIterator[ModelServer]:
     """Serves `model` as the two model services do."""
-    server, slot, worker = RpcServer(()), ModelSlot(), Worker("test")
+    server, slot, worker = RpcServer((), Telemetry.unseen("test")), ModelSlot(), Worker("test")
     admission = Admission(max_sessions, idle_seconds)
-    slot.fill(LoadedModel(model, worker, admission, PrefixCache(prefix_bytes)))
+    slot.fill(unseen_model(model, worker, admission, PrefixCache(prefix_bytes)))
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
     add_service(server.grpc, slot)
     port = await server.start("127.0.0.1:0", "listen")

@@ -15,7 +15,7 @@ from tests.threaded_server import TokenizerOnly, threaded_server
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
 from uag_common.errors import PeerUnavailableError
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
 
 
 @dataclass

@@ -15,7 +15,7 @@ from orchestrator.draft_client import DRAFT_SERVICE
 from tests.threaded_server import TokenizerOnly, threaded_server
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
 
 CONTEXT_LENGTH = 4096
 

@@ -135,17 +135,22 @@ def running_services(
     draft: Path | str | None,
     *,
     model_settings: Mapping[str, str] = NO_SETTINGS,
+    verify_settings: Mapping[str, str] = NO_SETTINGS,
+    draft_settings: Mapping[str, str] = NO_SETTINGS,
     orchestrator_settings: Mapping[str, str] = NO_SETTINGS,
     draft_address: str | None = None,
 ) -> Iterator[RunningServices]:
     """Target and orchestrator, and a draft if one is given; `draft_address` names a draft service
-    that the test runs itself."""
+    that the test runs itself. `model_settings` are for both model services."""
     draft_at = draft_address or free_address()
     verify_at, orchestrator_at = free_address(), free_address()
     model_settings = {**shared_threads(), **model_settings}
     specs = {
         "verify": ServiceSpec(
-            "verify_service", "UAG_VERIFY_", verify_at, {"model": str(target), **model_settings}
+            "verify_service",
+            "UAG_VERIFY_",
+            verify_at,
+            {"model": str(target), **model_settings, **verify_settings},
         ),
         "orchestrator": ServiceSpec(
             "orchestrator",
@@ -156,7 +161,10 @@ def running_services(
     }
     if draft is not None:
         specs["draft"] = ServiceSpec(
-            "draft_service", "UAG_DRAFT_", draft_at, {"model": str(draft), **model_settings}
+            "draft_service",
+            "UAG_DRAFT_",
+            draft_at,
+            {"model": str(draft), **model_settings, **draft_settings},
         )
     with Supervisor(sys.stderr) as supervisor:
         children = {name: supervisor.start(spec) for name, spec in specs.items()}

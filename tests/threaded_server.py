@@ -13,6 +13,7 @@ import grpc
 
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.side import Side
+from tests.unseen import unseen_model
 from uag.model.v1 import model_pb2_grpc
 from uag_common.admission import Admission
 from uag_common.decoding import Choice, Decoding
@@ -28,8 +29,10 @@ from uag_common.model import (
 )
 from uag_common.models.roles import read_roles
 from uag_common.prefix_cache import PrefixCache
-from uag_common.rpc.model_service import LoadedModel, ModelServicer, ModelSlot
+from uag_common.rpc.loaded_model import ModelSlot
+from uag_common.rpc.model_service import ModelServicer
 from uag_common.rpc.server import RpcServer
+from uag_common.telemetry.telemetry import Telemetry
 from uag_common.worker import Worker
 
 CONTEXT_LENGTH = 4096
@@ -86,8 +89,8 @@ def threaded_server(
     thread.start()
 
     async def serve() -> tuple[RpcServer, int]:
-        server, slot = RpcServer((name,)), ModelSlot()
-        slot.fill(LoadedModel(model, Worker("unused"), Admission(256, 300.0), PrefixCache(0)))
+        server, slot = RpcServer((name,), Telemetry.unseen("test")), ModelSlot()
+        slot.fill(unseen_model(model, Worker("unused"), Admission(256, 300.0), PrefixCache(0)))
         model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
         add_service(server.grpc)
         port = await server.start("127.0.0.1:0", "listen")

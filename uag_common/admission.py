@@ -6,7 +6,7 @@ Knows neither gRPC nor models.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from uag_common.errors import DeadlineExceededError, OverloadedError
@@ -35,7 +35,14 @@ class IdleTimer:
 class Admission:
     """Opens sessions, and counts them."""
 
-    def __init__(self, max_sessions: int, idle_seconds: float) -> None:
+    def __init__(
+        self,
+        max_sessions: int,
+        idle_seconds: float,
+        refused: Callable[[], None] | None = None,
+    ) -> None:
+        """`refused` is called for each session that there is no room for."""
+        self._refused = refused
         self.max_sessions = max_sessions
         self._idle_seconds = idle_seconds
         self._open = 0
@@ -49,6 +56,8 @@ class Admission:
         """A session from its start to its end. Raises OverloadedError if there are too many, and
         DeadlineExceededError where the timer has run out."""
         if self._open >= self.max_sessions:
+            if self._refused is not None:
+                self._refused()
             raise OverloadedError(
                 f"{self._open} sessions are open, as many as there may be; try again later",
                 RETRY_SECONDS,

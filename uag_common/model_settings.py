@@ -43,6 +43,13 @@ class ModelServiceSettings(ServiceSettings):
         minimum=1,
         maximum=86400,
     )
+    stalled_seconds: float = setting(
+        "when one step of the model has been running for so many seconds, health tells that the "
+        "service is not alive (`live`) until it ends; loading is no step",
+        default=600.0,
+        minimum=1,
+        maximum=86400,
+    )
     prefix_cache_mb: int = setting(
         "megabytes of caches that are kept of ended sessions, for later ones that begin with the "
         "same text; 0: none",

@@ -33,7 +33,7 @@ class PrefixCache:
     at most, the least recently used goes first. Sessions share within a key alone."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._running: list[_Prefix] = []
         self._kept: list[_Prefix] = []
         """The least recently used first."""
@@ -83,7 +83,7 @@ class PrefixCache:
         self._running = [prefix for prefix in self._running if prefix.sequence is not sequence]
 
     def _keep(self, new: _Prefix) -> None:
-        if new.bytes > self._max_bytes:
+        if new.bytes > self.max_bytes:
             return
         for old in [prefix for prefix in self._kept if prefix.key == new.key]:
             common = old.common(new.sequence.ids)
@@ -92,7 +92,7 @@ class PrefixCache:
                 return
             if common == old.length:
                 self._drop(old)
-        while self._kept_bytes + new.bytes > self._max_bytes:
+        while self._kept_bytes + new.bytes > self.max_bytes:
             self._drop(self._kept[0])
         self._kept.append(new)
         self._kept_bytes += new.bytes

@@ -6,16 +6,17 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from uag_common.errors import UagError
+from uag_common.logs import set_up_log
 from uag_common.service_settings import ServiceSettings
 from uag_common.settings import describe, load
 
 S = TypeVar("S", bound=ServiceSettings)
 
-OWN_LOGGERS = ("uag_common", "draft_service", "verify_service", "orchestrator")
+log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -36,10 +37,15 @@ def run_service(
     code = 0
     try:
         settings = load(settings_class, os.environ)
-        _set_up_log(settings.log_level)
+        service = _telemetry_name(name, os.environ)
+        set_up_log(service, settings.log_level, settings.log_format)
         asyncio.run(serve(settings))
     except UagError as error:
         _say(f"{name}: {error}")
+        code = EXIT_FAILED
+    except Exception as error:
+        # A bug. It is one event, and no more than a failure to start may it wait for the model.
+        log.critical("ended by an unexpected failure", exc_info=error)
         code = EXIT_FAILED
     sys.stdout.flush()
     sys.stderr.flush()
@@ -47,11 +53,9 @@ def run_service(
     os._exit(code)
 
 
-def _set_up_log(level: str) -> None:
-    """Our own words from `level` on; of libraries, warnings."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    for name in OWN_LOGGERS:
-        logging.getLogger(name).setLevel(level.upper())
+def _telemetry_name(name: str, environ: Mapping[str, str]) -> str:
+    """The name of the service in its log, as traces have it: uag-draft, unless said otherwise."""
+    return environ.get("OTEL_SERVICE_NAME") or f"uag-{name.removesuffix('_service')}"
 
 
 def print_help(name: str, settings_class: type[ServiceSettings]) -> None:

@@ -22,3 +22,9 @@ class ServiceSettings(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = setting(
         "what is logged, from this level on", default="info"
     )
+    log_format: Literal["json", "text"] = setting(
+        "json: one line an event, for machines; text: for people", default="json"
+    )
+    metrics_listen: str | None = setting(
+        "host:port of the page GET /metrics for Prometheus, by HTTP; not set: none", default=None
+    )

@@ -83,6 +83,8 @@ def describe(settings_class: type[Settings]) -> str:
 def _default(item: dataclasses.Field[Any]) -> str:
     if item.default is dataclasses.MISSING:
         return "required"
+    if item.default is None:
+        return "not set"
     # As it would be written in the environment.
     written = str(item.default).lower() if isinstance(item.default, bool) else item.default
     return f"default: {written}"

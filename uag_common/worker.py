@@ -11,11 +11,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -43,6 +44,25 @@ class Timed(Generic[T]):
     time: StepTime
 
 
+class StepObserver(Protocol):
+    """Is told of each step, in the task that waited for it; times are those of
+    `time.perf_counter`."""
+
+    def stepped(self, command: str, queued: float, began: float, ended: float) -> None:
+        """It ran, whatever came of it."""
+
+    def dropped(self, command: str, queued: float) -> None:
+        """Its caller went away before it began."""
+
+
+class UnseenSteps:
+    """Tells nobody."""
+
+    def stepped(self, command: str, queued: float, began: float, ended: float) -> None: ...
+
+    def dropped(self, command: str, queued: float) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class _Waiting:
     """Lower goes first; of equals the one that came first."""
@@ -53,18 +73,49 @@ class _Waiting:
     future: Future[Any] = field(compare=False)
 
 
+class _Clock:
+    """When a step began and ended; None: it has not."""
+
+    def __init__(self) -> None:
+        self.queued = time.perf_counter()
+        self.began: float | None = None
+        self.ended: float | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.ended = time.perf_counter()
+
+    def tell(self, observer: StepObserver, command: str) -> None:
+        if self.began is None:
+            observer.dropped(command, self.queued)
+        elif self.ended is not None:
+            observer.stepped(command, self.queued, self.began, self.ended)
+
+    @property
+    def time(self) -> StepTime:
+        if self.began is None or self.ended is None:
+            raise ValueError("the step has not ended")
+        return StepTime(self.began - self.queued, self.ended - self.began)
+
+
 class Worker:
     """Steps of all sessions queue here, a step with priority p as if it had come p seconds earlier:
     waiting makes up for a lower priority, so none waits for ever. A step whose caller went away
     before it began is dropped; one that runs is finished, since a forward pass cannot be stopped.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, observer: StepObserver | None = None) -> None:
+        self._observer = observer or UnseenSteps()
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._numbers = count()
         self._waiting: list[_Waiting] = []
         self._running = False
+        self._began = 0.0
         self._closed = False
 
     @property
@@ -73,24 +124,35 @@ class Worker:
         with self._lock:
             return len(self._waiting) + self._running
 
-    async def run(self, step: Callable[[], T], priority: float = 0.0) -> Timed[T]:
-        """Runs `step` and gives what it gave, or raises what it raised."""
-        queued = time.perf_counter()
+    @property
+    def step_seconds(self) -> float:
+        """How long the running step has been running; 0 if none runs."""
+        with self._lock:
+            return time.perf_counter() - self._began if self._running else 0.0
 
-        def timed() -> Timed[T]:
-            began = time.perf_counter()
-            value = step()
-            return Timed(value, StepTime(began - queued, time.perf_counter() - began))
+    async def run(
+        self, step: Callable[[], T], priority: float = 0.0, command: str | None = None
+    ) -> Timed[T]:
+        """Runs `step` and gives what it gave, or raises what it raised. `command` is what the step
+        belongs to; what belongs to none is not shown to the observer."""
+        clock = _Clock()
 
-        future: Future[Timed[T]] = Future()
-        waiting = _Waiting(queued - priority, next(self._numbers), timed, future)
+        def timed() -> T:
+            with clock.running():
+                return step()
+
+        future: Future[T] = Future()
+        waiting = _Waiting(clock.queued - priority, next(self._numbers), timed, future)
         self._submit(waiting)
         try:
-            return await asyncio.wrap_future(future)
+            value = await asyncio.wrap_future(future)
+            return Timed(value, clock.time)
         finally:
             self._forget(waiting)
             # Its error knows this frame, and both would live on.
             del future, waiting
+            if command is not None:
+                clock.tell(self._observer, command)
 
     def post(self, step: Callable[[], None]) -> None:
         """Runs `step` before all that waits, and nobody waits for it: for what frees memory. It
@@ -115,7 +177,7 @@ class Worker:
             first = heapq.heappop(self._waiting)
             if not first.future.set_running_or_notify_cancel():
                 return
-            self._running = True
+            self._running, self._began = True, time.perf_counter()
         try:
             value = first.step()
         except BaseException as error:

@@ -10,7 +10,8 @@ from uag.verify.v1 import verify_pb2_grpc
 from uag_common.errors import StartError
 from uag_common.model import Model
 from uag_common.process import run_service
-from uag_common.rpc.model_service import ModelSlot, run_model_service
+from uag_common.rpc.loaded_model import ModelSlot
+from uag_common.rpc.model_service import run_model_service
 from verify_service.servicer import VERIFY_SERVICE, VerifyServicer
 from verify_service.settings import VerifySettings
 
@@ -29,7 +30,9 @@ async def serve(settings: VerifySettings) -> None:
     def add_service(server: grpc.aio.Server, slot: ModelSlot) -> None:
         verify_pb2_grpc.add_VerifyServiceServicer_to_server(VerifyServicer(slot), server)
 
-    await run_model_service(settings, VERIFY_SERVICE, add_service, partial(load, settings))
+    await run_model_service(
+        "verify", settings, VERIFY_SERVICE, add_service, partial(load, settings)
+    )
 
 
 if __name__ == "__main__":

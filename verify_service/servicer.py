@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 
 from uag.verify.v1 import verify_pb2 as pb
@@ -15,14 +15,26 @@ from uag_common.rpc.decoding_messages import (
     decode_sampling,
     encode_choice,
 )
-from uag_common.rpc.errors import Context
+from uag_common.rpc.loaded_model import LoadedModel, ModelSlot
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.model_messages import decode_version, encode_time
-from uag_common.rpc.model_service import LoadedModel, ModelSlot
+from uag_common.telemetry.attributes import (
+    ACCEPTED,
+    CACHE_LENGTH,
+    CACHED_TOKENS,
+    PROPOSED,
+    ROUND,
+)
+from uag_common.telemetry.names import INVALID_COMMAND, VERIFY, VERIFY_OPEN
+from uag_common.telemetry.spans import tell
 from uag_common.work_pool import WorkPool
 from verify_service.open_command import OpenCommand
 from verify_service.session import VerifySession
 
 VERIFY_SERVICE = pb.DESCRIPTOR.services_by_name["VerifyService"].full_name
+METHOD = f"{VERIFY_SERVICE}/Session"
+
+_SPANS: Mapping[str | None, str] = {"open": VERIFY_OPEN, "verify": VERIFY}
 
 
 class VerifyServicer(verify_pb2_grpc.VerifyServiceServicer):
@@ -39,15 +51,20 @@ class VerifyServicer(verify_pb2_grpc.VerifyServiceServicer):
         context: Context,  # noqa: ARG002
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
-        async with loaded.admission.session() as idle:
+        async with loaded.session() as room:
             with closing(self._new_session(loaded)) as session:
                 async for request in request_iterator:
-                    with idle.working():
+                    with room.command(_span(request), METHOD, request.traceparent):
                         answer = await _answer(loaded, session, request)
+                        room.hold(session.context_length)
                     yield answer
 
     def _new_session(self, loaded: LoadedModel) -> VerifySession:
         return VerifySession(loaded.model, loaded.worker, loaded.prefixes, self._compilations)
+
+
+def _span(request: pb.SessionRequest) -> str:
+    return _SPANS.get(request.WhichOneof("command"), INVALID_COMMAND)
 
 
 async def _answer(
@@ -56,15 +73,18 @@ async def _answer(
     match request.WhichOneof("command"):
         case "open":
             loaded.check_tokenizer(request.open.tokenizer_sha256)
-            return pb.SessionResponse(opened=await _open(session, request.open))
+            return pb.SessionResponse(opened=await _open(loaded, session, request.open))
         case "verify":
             return pb.SessionResponse(verified=await _verify(session, request.verify))
         case _:
             raise InvalidRequestError("command", "must be `open` or `verify`")
 
 
-async def _open(session: VerifySession, message: pb.Open) -> pb.Opened:
-    done = await session.open(_decode(message))
+async def _open(loaded: LoadedModel, session: VerifySession, message: pb.Open) -> pb.Opened:
+    command = _decode(message)
+    done = await session.open(command)
+    loaded.metrics.opened(len(command.prompt_ids), done.value.cached_tokens)
+    tell({CACHE_LENGTH: session.context_length, CACHED_TOKENS: done.value.cached_tokens})
     return pb.Opened(
         first=encode_choice(done.value.first),
         time=encode_time(done.time),
@@ -74,9 +94,11 @@ async def _open(session: VerifySession, message: pb.Open) -> pb.Opened:
 
 
 async def _verify(session: VerifySession, message: pb.Verify) -> pb.Verified:
+    tell({ROUND: message.round, PROPOSED: len(message.candidate_ids)})
     committed = decode_version(message.committed)
     done = await session.verify(committed, tuple(message.candidate_ids))
     accepted = done.value.accepted
+    tell({ACCEPTED: len(accepted), CACHE_LENGTH: session.context_length})
     return pb.Verified(
         round=message.round,
         accepted=len(accepted),

@@ -28,6 +28,11 @@ class VerifySession:
         self._verifier: Verifier | None = None
         self._priority = 0
 
+    @property
+    def context_length(self) -> int:
+        """Tokens that it holds."""
+        return 0 if self._verifier is None else self._verifier.context_length
+
     async def open(self, command: OpenCommand) -> Timed[Opening]:
         """Raises InvalidRequestError, PromptTooLongError or OverloadedError, all before any model
         runs."""
@@ -37,7 +42,7 @@ class VerifySession:
         chooser = await self._new_chooser(command)
         self._priority = command.priority
         self._verifier = Verifier(self._model, self._prefixes, command, chooser)
-        return await self._worker.run(self._verifier.open, self._priority)
+        return await self._worker.run(self._verifier.open, self._priority, "open")
 
     async def _new_chooser(self, command: OpenCommand) -> TokenChooser:
         if command.decoding.constraint is None:
@@ -53,7 +58,7 @@ class VerifySession:
         if verifier is None:
             raise InvalidRequestError("verify", "the session must be opened first")
         verifier.check_verify(committed, candidates)
-        return await self._worker.run(lambda: verifier.verify(candidates), self._priority)
+        return await self._worker.run(lambda: verifier.verify(candidates), self._priority, "verify")
 
     def close(self) -> None:
         """Ends the session on the model's thread, after the step that runs there; does not wait."""

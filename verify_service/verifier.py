@@ -81,6 +81,11 @@ class Verifier:
             told += self._model.prompt_logprobs(logits, following, top)
         return tuple(told)
 
+    @property
+    def context_length(self) -> int:
+        """Tokens of the context: prompt and committed ones."""
+        return len(self._sequence.ids)
+
     def check_verify(self, committed: ContextVersion, candidates: Sequence[int]) -> None:
         """Raises InvalidRequestError, PromptTooLongError or StaleContextError."""
         limits, context = self._model.description, self._sequence.ids

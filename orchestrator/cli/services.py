@@ -92,14 +92,30 @@ def choose_services(
     draft_at = _listen(flags.draft_port, environ, "UAG_DRAFT_LISTEN", DRAFT_ADDRESS)
     verify_at = _listen(flags.verify_port, environ, "UAG_VERIFY_LISTEN", VERIFY_ADDRESS)
     at = _listen(flags.port, environ, "UAG_ORCHESTRATOR_LISTEN", ORCHESTRATOR_ADDRESS)
-    draft = ServiceSpec(
-        "draft_service", "UAG_DRAFT_", draft_at, _model_settings(pair.draft, pair, environ)
+    draft = _spec(
+        "draft_service", "UAG_DRAFT_", draft_at, _model_settings(pair.draft, pair, environ), environ
     )
-    verify = ServiceSpec(
-        "verify_service", "UAG_VERIFY_", verify_at, _model_settings(pair.target, pair, environ)
+    verify = _spec(
+        "verify_service",
+        "UAG_VERIFY_",
+        verify_at,
+        _model_settings(pair.target, pair, environ),
+        environ,
     )
     peers = {"draft": draft.reached_at, "verify": verify.reached_at}
-    return Services(draft, verify, ServiceSpec("orchestrator", "UAG_ORCHESTRATOR_", at, peers))
+    return Services(draft, verify, _spec("orchestrator", "UAG_ORCHESTRATOR_", at, peers, environ))
+
+
+def _spec(
+    module: str,
+    prefix: str,
+    address: str,
+    settings: Mapping[str, str],
+    environ: Mapping[str, str],
+) -> ServiceSpec:
+    """Its log is for the people who run it, unless the environment says otherwise."""
+    log = {} if f"{prefix}LOG_FORMAT" in environ else {"log_format": "text"}
+    return ServiceSpec(module, prefix, address, {**settings, **log})
 
 
 def _model_settings(model: str, pair: Pair, environ: Mapping[str, str]) -> dict[str, str]:

@@ -37,10 +37,12 @@ def test_defaults() -> None:
         "127.0.0.1:50052",
         "127.0.0.1:50050",
     ]
-    assert services.draft.settings == {"model": pair.draft, **shared_threads({})}
+    for_people = {"log_format": "text"}
+    assert services.draft.settings == {"model": pair.draft, **shared_threads({}), **for_people}
     assert services.orchestrator.settings == {
         "draft": "127.0.0.1:50051",
         "verify": "127.0.0.1:50052",
+        **for_people,
     }
 
 
@@ -54,6 +56,13 @@ def test_the_environment_wins_over_defaults() -> None:
     assert (pair.draft, pair.target) == ("./mine", "org/name")
     assert services.verify.address == "0.0.0.0:7000"
     assert services.orchestrator.settings["verify"] == "127.0.0.1:7000"
+
+
+def test_who_wants_a_log_for_machines_gets_it() -> None:
+    _, services = chosen([], {"UAG_VERIFY_LOG_FORMAT": "json"})
+    assert "log_format" not in services.verify.settings
+    assert services.draft.settings["log_format"] == "text"
+    assert services.orchestrator.settings["log_format"] == "text"
 
 
 def test_flags_win_over_the_environment() -> None:

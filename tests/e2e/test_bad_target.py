@@ -17,7 +17,7 @@ from uag.orchestrator.v1 import orchestrator_pb2 as orchestrator
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 from uag.verify.v1 import verify_pb2 as pb
 from uag.verify.v1 import verify_pb2_grpc
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
 
 Answer = Callable[[pb.SessionRequest], pb.SessionResponse | None]
 FIRST = pb.SessionResponse(opened=pb.Opened(first=pb.ChosenToken(id=300)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from orchestrator.drafter import MAX_REOPENS, DraftPlan, ModelDrafter
 from orchestrator.request import TextPrompt
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from orchestrator.side import Side, open_conversion
-from orchestrator.tally import Tally
 from tests.threaded_server import TokenizerOnly
+from tests.unseen import unseen_observation
 from uag_common.context import ContextVersion
 from uag_common.decoding import NoisePosition
 from uag_common.errors import PeerUnavailableError, StaleContextError
@@ -71,7 +70,8 @@ class Bench:
         encoded = target.encode(TextPrompt(prompt))
         self.target = target
         self.sessions: list[FakeSession] = []
-        self.tally = Tally(time.perf_counter())
+        observation = unseen_observation()
+        self.tally = observation.tally
 
         def open_session() -> FakeSession:
             self.sessions.append(FakeSession(answer, opening))
@@ -81,7 +81,7 @@ class Bench:
             DraftPlan(tokens=4, context_length=context_length, wait=wait),
             open_conversion(target, draft, encoded),
             open_session,
-            self.tally,
+            observation,
         )
 
     async def started(self) -> ModelDrafter:

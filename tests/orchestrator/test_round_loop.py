@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ from orchestrator.round_loop import AnswerLimits, RoundLoop
 from orchestrator.sessions import Chosen, ExchangeTime, Opened
 from orchestrator.side import Side
 from orchestrator.stopping import AnswerText, Stopping
-from orchestrator.tally import Tally
 from orchestrator.text_stream import TextStream
 from tests.threaded_server import TokenizerOnly
+from tests.unseen import unseen_observation
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice, TokenLogprob
 from uag_common.errors import PeerUnavailableError
@@ -135,7 +134,7 @@ def a_loop(
             TextStream(vocabulary, at_text_start=True),
             Stopping(eos_ids, stop_ids, sequences, include_stop=False, min_new_tokens=0),
         ),
-        tally=Tally(time.perf_counter()),
+        observation=unseen_observation(),
         end=end or AnswerEnd(),
         spell=lambda token_id: f"<{token_id}>",
     )

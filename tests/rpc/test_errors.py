@@ -26,9 +26,9 @@ from uag_common.errors import (
     UagError,
 )
 from uag_common.rpc.calls import MAX_OPEN_CALLS
-from uag_common.rpc.errors import Context, from_rpc_error
+from uag_common.rpc.errors import from_rpc_error
 from uag_common.rpc.messages import MAX_NAME_BYTES
-from uag_common.rpc.metadata import traceparent
+from uag_common.rpc.metadata import Context, traceparent
 from uag_common.rpc.server import RpcServer
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT

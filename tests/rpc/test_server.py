@@ -13,7 +13,7 @@ from google.protobuf.struct_pb2 import Struct
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.rpc.trivial_service import ECHO, TICK, number, serving, trivial_server
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.server import LAST_WORDS_SECONDS, RpcServer
 
 Tick = grpc.aio.UnaryStreamCall[bytes, bytes]

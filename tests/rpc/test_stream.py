@@ -12,7 +12,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from tests.rpc.trivial_service import SESSION, number, serving, trivial_server
 from uag_common.errors import InvalidRequestError, PeerRefusedError, PeerUnavailableError
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.stream import SessionStream
 
 ONE, TWO = number(1).SerializeToString(), number(2).SerializeToString()

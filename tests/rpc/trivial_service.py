@@ -12,8 +12,9 @@ from typing import Any
 import grpc
 from google.protobuf.struct_pb2 import Struct
 
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.server import RpcServer, StopSignal
+from uag_common.telemetry.telemetry import Telemetry
 
 SERVICE = "uag.test.v1.Trivial"
 ECHO, TICK, SESSION = (f"/{SERVICE}/{name}" for name in ("Echo", "Tick", "Session"))
@@ -50,7 +51,7 @@ def trivial_server(
     one: One = echo, stream: Stream = tick, both: Stream = session, first_seconds: float = 60
 ) -> RpcServer:
     """A server, not started yet, with these handlers for Echo, Tick and Session."""
-    server = RpcServer((SERVICE,), first_seconds)
+    server = RpcServer((SERVICE,), Telemetry.unseen("test"), first_seconds)
     kind: Any = (Struct.FromString, Struct.SerializeToString)
     server.grpc.add_registered_method_handlers(  # type: ignore[attr-defined]
         SERVICE,

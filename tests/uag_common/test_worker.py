@@ -95,6 +95,23 @@ async def test_waiting_and_running_are_told_apart() -> None:
     assert (await second).time.forward_seconds < (await first).time.forward_seconds
 
 
+async def test_how_long_a_step_runs_is_of_that_step_alone() -> None:
+    worker = Worker("test")
+    assert worker.step_seconds == 0.0
+    seen: list[float] = []
+    async with busy(worker) as first:
+        second = await queued(worker, lambda: seen.append(worker.step_seconds))
+        await asyncio.sleep(0.3)
+        first_seconds = worker.step_seconds
+        assert first_seconds >= 0.25
+    await first
+    await second
+    assert 0.0 <= seen[0] < first_seconds
+    with pytest.raises(ZeroDivisionError):
+        await worker.run(lambda: 1 // 0)
+    assert worker.step_seconds == 0.0
+
+
 async def test_the_greater_priority_goes_first_then_the_longer_wait() -> None:
     worker = Worker("test")
     order: list[int] = []

@@ -56,6 +56,9 @@ def load_model(settings: ModelServiceSettings) -> CausalModel:
 def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.device) -> CausalModel:
     """Loads a model from a folder, under the name that the settings give it. Raises StartError."""
     transformers_logging.set_verbosity_error()
+    # Its lines come as all others do.
+    transformers_logging.disable_default_handler()
+    transformers_logging.enable_propagation()
     transformers_logging.disable_progress_bar()
     if settings.threads:
         torch.set_num_threads(settings.threads)

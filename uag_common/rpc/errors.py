@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -29,11 +29,12 @@ from uag_common.rpc.messages import (
     forgiving,
     only,
 )
+from uag_common.rpc.metadata import Context
+from uag_common.rpc.observation import CallObserver
 from uag_common.rpc.status_details import read_details, to_status
 
 log = logging.getLogger(__name__)
 
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _UNREACHABLE = (
@@ -73,9 +74,13 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     no message before a handler sees it."""
 
     def __init__(
-        self, calls: OpenCalls, first_message_seconds: float = FIRST_MESSAGE_SECONDS
+        self,
+        calls: OpenCalls,
+        observer: CallObserver,
+        first_message_seconds: float = FIRST_MESSAGE_SECONDS,
     ) -> None:
         self._calls = calls
+        self._observer = observer
         self._first_message_seconds = first_message_seconds
 
     async def intercept_service(
@@ -86,27 +91,40 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
-        # Health and reflection come from libraries.
-        ours = handler_call_details.method.startswith("/uag.")
-        method = _Method(
-            handler,
-            self._calls,
-            self._calls.one if ours else nullcontext,
-            MAX_MESSAGE_BYTES if ours else MAX_NAME_BYTES,
-            self._first_message_seconds,
-        )
-        return method.guarded()
+        name = handler_call_details.method.removeprefix("/")
+        return _Method(
+            name, handler, self._calls, self._observer, self._first_message_seconds
+        ).guarded()
 
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """A method as its service brought it. `counted` spans each of its calls."""
+    """A method as its service brought it, by its full name."""
 
+    name: str
     handler: Handler
     calls: OpenCalls
-    counted: Callable[[], AbstractContextManager[None]]
-    most_bytes: int
+    observer: CallObserver
     first_message_seconds: float
+
+    @property
+    def _ours(self) -> bool:
+        """Health and reflection come from libraries, are small, and count for nothing."""
+        return self.name.startswith("uag.")
+
+    @contextmanager
+    def _one_call(self, context: Context) -> Iterator[None]:
+        if not self._ours:
+            with bugs_told():
+                yield
+            return
+        with self._observed(context), self.calls.one(), bugs_told():
+            yield
+
+    def _observed(self, context: Context) -> AbstractContextManager[None]:
+        if self.handler.request_streaming:
+            return self.observer.session(self.name, context)
+        return self.observer.request(self.name, context)
 
     def guarded(self) -> Handler:
         """The method with its messages checked and its errors mapped. It takes a stream of messages
@@ -120,7 +138,8 @@ class _Method:
         serve = self._answers if self.handler.response_streaming else self._answer
         deserialize = self.handler.request_deserializer
         if deserialize is not None:
-            deserialize = forgiving(deserialize, self.most_bytes)
+            most = MAX_MESSAGE_BYTES if self._ours else MAX_NAME_BYTES
+            deserialize = forgiving(deserialize, most)
         return wrap(serve, deserialize, self.handler.response_serializer)
 
     # A call is kept for a while after it has ended, and with it the frame that ends it: what a call
@@ -139,7 +158,7 @@ class _Method:
     async def _stream(
         self, requests: AsyncIterator[Any], context: Context
     ) -> AsyncGenerator[Any, None]:
-        with self.counted():
+        with self._one_call(context):
             async with aclosing(self._checked(requests)) as messages:
                 request = await self._taken(messages)
                 if inspect.iscoroutinefunction(self._behaviour):
@@ -157,7 +176,7 @@ class _Method:
         return await _abort(context, status)
 
     async def _single(self, requests: AsyncIterator[Any], context: Context) -> Any:
-        with self.counted():
+        with self._one_call(context):
             async with aclosing(self._checked(requests)) as messages:
                 return await self._behaviour(await self._taken(messages), context)
 
@@ -173,14 +192,24 @@ class _Method:
         return one or self.handler.stream_unary or self.handler.stream_stream
 
 
-def _told(error: Exception) -> grpc.Status:
-    """A typed error is told as it stands; a bug of ours is logged whole and told in a word."""
-    # A handler that ended its call itself, or a client that left.
-    if isinstance(error, grpc.aio.BaseError):
-        raise error
-    if not isinstance(error, UagError):
+@contextmanager
+def bugs_told() -> Iterator[None]:
+    """Inside the span of what is done: a bug of ours is logged whole, in its trace, and told in a
+    word."""
+    try:
+        yield
+    except (UagError, grpc.aio.BaseError):
+        raise
+    except Exception as error:
         log.error("unexpected failure in a call", exc_info=error)
-        error = InternalError("internal error; the server's log tells more")
+        raise InternalError("internal error; the server's log tells more") from None
+
+
+def _told(error: Exception) -> grpc.Status:
+    """A typed error is told as it stands."""
+    # A handler that ended its call itself, or a client that left, or what gRPC makes of its stream.
+    if not isinstance(error, UagError):
+        raise error
     return to_status(error)
 
 

@@ -1,37 +1,119 @@
-"""Health as a server tells it, in a form whose watchers do not outlive the server."""
+"""What a server tells of itself by grpc.health.v1: whether it lives, whether it is ready, and how
+what it needs is.
+
+Knows gRPC's protocol of health and no service. Not the library's servicer: that one sends to its
+watchers with a lock held, so that one who does not read would hold up the next change for ever, and
+when a server drains it takes all names for lost, alive or not.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator, Iterable
 
-from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from uag_common.rpc.errors import Context
+from uag_common.rpc.metadata import Context
+
+LIVE = "live"
+"""SERVING from the first answer of the port to the end of the process, unless the model hangs."""
+
+READY = "ready"
+"""SERVING while calls are welcome. The empty name and the names of the services say the same."""
+
+_STATUS = {
+    True: health_pb2.HealthCheckResponse.SERVING,
+    False: health_pb2.HealthCheckResponse.NOT_SERVING,
+    None: health_pb2.HealthCheckResponse.SERVICE_UNKNOWN,
+}
 
 
-class EndingHealth(HealthServicer):  # type: ignore[misc]
-    """The library's servicer; a watch ends when the server says so, and not by being cut off."""
+class Health:
+    """The truth of all names: `changed` is set, and replaced, at each change."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._ending = asyncio.Event()
+    def __init__(self, service_names: Iterable[str]) -> None:
+        self._ready_names = ("", READY, *service_names)
+        self._peers: dict[str, bool] = {}
+        self._live = True
+        self._serving = False
+        self._draining = False
+        self.ended = False
+        self.changed = asyncio.Event()
 
-    def end_watches(self) -> None:
-        """Ends all watches, present and future, after what they were told last."""
-        self._ending.set()
+    def set_live(self, live: bool) -> None:
+        """Whether the process can go on; nothing is SERVING while it cannot."""
+        self._live = live
+        self._tell()
 
-    async def Watch(  # noqa: N802 - named by the protocol
+    def set_serving(self, serving: bool) -> None:
+        """Whether its services are ready for calls."""
+        self._serving = serving
+        self._tell()
+
+    def set_peer(self, name: str, serving: bool) -> None:
+        """What is told of a service that this one needs, under that one's name."""
+        self._peers[name] = serving
+        self._tell()
+
+    def drain(self) -> None:
+        """From now on nothing is SERVING but life itself, whatever is set."""
+        self._draining = True
+        self._tell()
+
+    def end(self) -> None:
+        """Watches end, present and future ones, after what they were told last."""
+        self.ended = True
+        self._tell()
+
+    def serves(self, name: str) -> bool | None:
+        """None if there is nothing of that name."""
+        if name == LIVE:
+            return self._live
+        welcome = self._live and not self._draining
+        if name in self._ready_names:
+            return self._serving and welcome
+        peer = self._peers.get(name)
+        return None if peer is None else peer and welcome
+
+    def _tell(self) -> None:
+        told, self.changed = self.changed, asyncio.Event()
+        told.set()
+
+
+class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
+    """Serves `grpc.health.v1.Health`."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+
+    async def Check(  # noqa: N802 - named by the protocol
         self, request: health_pb2.HealthCheckRequest, context: Context
-    ) -> None:
-        work: tuple[asyncio.Future[Any], ...] = (
-            asyncio.ensure_future(super().Watch(request, context)),
-            asyncio.ensure_future(self._ending.wait()),
-        )
-        try:
-            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for item in work:
-                item.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
+    ) -> health_pb2.HealthCheckResponse:
+        serves = self._health.serves(request.service)
+        if serves is None:
+            # As the protocol has it. No typed error: the name is no fault of a client of ours.
+            await context.abort(grpc.StatusCode.NOT_FOUND, "nothing here has that name")
+        return _response(serves)
+
+    async def Watch(  # noqa: N802
+        self,
+        request: health_pb2.HealthCheckRequest,
+        context: Context,  # noqa: ARG002
+    ) -> AsyncIterator[health_pb2.HealthCheckResponse]:
+        told = None
+        while True:
+            # Before the look: a change while the last one is sent must not be missed.
+            changed = self._health.changed
+            response = _response(self._health.serves(request.service))
+            if response != told:
+                yield response
+                told = response
+            elif self._health.ended:
+                return
+            else:
+                await changed.wait()
+
+
+def _response(serves: bool | None) -> health_pb2.HealthCheckResponse:
+    return health_pb2.HealthCheckResponse(status=_STATUS[serves])

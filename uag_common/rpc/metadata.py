@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from uag_common.rpc.errors import Context
+from typing import Any, TypeAlias
+
+import grpc
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 def traceparent(context: Context) -> str:

@@ -9,64 +9,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from typing import NoReturn
 
 import grpc
 
 from uag.model.v1 import model_pb2 as pb
 from uag.model.v1 import model_pb2_grpc
-from uag_common.admission import Admission
-from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.model import Model
 from uag_common.model_settings import ModelServiceSettings
-from uag_common.prefix_cache import PrefixCache
-from uag_common.rpc.errors import Context
+from uag_common.rpc.loaded_model import LoadedModel, ModelSlot
+from uag_common.rpc.metadata import Context
 from uag_common.rpc.model_messages import encode_description, tokenizer_chunks
 from uag_common.rpc.server import RpcServer, StopSignal
 from uag_common.settings import variable_name
+from uag_common.telemetry.model_metrics import ModelMetrics
+from uag_common.telemetry.telemetry import shown
 from uag_common.worker import Worker
 
 log = logging.getLogger(__name__)
 
-MEGABYTE = 1_000_000
+MOST_WATCH_SECONDS = 1.0
+"""Between two looks at the running step."""
 
 MODEL_SERVICE = pb.DESCRIPTOR.services_by_name["ModelService"].full_name
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A model, the thread that runs it, and what its sessions share."""
-
-    model: Model
-    worker: Worker
-    admission: Admission
-    prefixes: PrefixCache
-
-    def check_tokenizer(self, sha256: str) -> None:
-        """Raises StaleContextError if a session's ids are of another tokenizer than the model's."""
-        held = self.model.description.tokenizer_sha256
-        if sha256 != held:
-            raise StaleContextError(
-                f"the ids are of tokenizer {sha256 or '(not told)'}, this service holds {held}; "
-                "describe the model anew"
-            )
-
-
-class ModelSlot:
-    """Empty until the model is loaded and has run a test step."""
-
-    def __init__(self) -> None:
-        self._loaded: LoadedModel | None = None
-
-    def fill(self, loaded: LoadedModel) -> None:
-        self._loaded = loaded
-
-    @property
-    def loaded(self) -> LoadedModel:
-        """Raises PeerUnavailableError while the model loads."""
-        if self._loaded is None:
-            raise PeerUnavailableError("the model is still loading; watch health for SERVING")
-        return self._loaded
 
 
 class ModelServicer(model_pb2_grpc.ModelServiceServicer):
@@ -107,34 +72,51 @@ class ModelServicer(model_pb2_grpc.ModelServiceServicer):
 
 
 async def run_model_service(
+    role: str,
     settings: ModelServiceSettings,
     service_name: str,
     add_service: Callable[[grpc.aio.Server, ModelSlot], None],
     load_model: Callable[[], Model],
 ) -> None:
     """Serves until told to stop. The port answers, NOT_SERVING, while the model loads. Raises
-    StartError if the port cannot be had or the model cannot be loaded."""
-    server, slot = RpcServer((service_name, MODEL_SERVICE)), ModelSlot()
-    model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
-    add_service(server.grpc, slot)
-    port = await server.start(settings.listen, variable_name(type(settings), "listen"))
-    stop = StopSignal(follow_stdin=settings.stop_with_parent)
-    worker = Worker("model")
-    try:
-        loading = asyncio.ensure_future(worker.run(load_model))
-        if not await stop.before(loading):
-            return
-        slot.fill(
-            LoadedModel(
-                model=loading.result().value,
-                worker=worker,
-                admission=Admission(settings.max_sessions, settings.idle_seconds),
-                prefixes=PrefixCache(settings.prefix_cache_mb * MEGABYTE),
-            )
-        )
-        await server.set_serving(True)
-        log.info("serving %s on port %d", slot.loaded.model.description.model_id, port)
-        await stop.wait()
-    finally:
-        await server.stop(settings.drain_seconds)
-        worker.close()
+    StartError if a port cannot be had or the model cannot be loaded."""
+    with shown(role, settings) as telemetry:
+        server, slot = RpcServer((service_name, MODEL_SERVICE), telemetry), ModelSlot()
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
+        add_service(server.grpc, slot)
+        port = await server.start(settings.listen, variable_name(type(settings), "listen"))
+        metrics = ModelMetrics(telemetry.registry)
+        worker = Worker("model", metrics)
+        watching = asyncio.ensure_future(_watch_steps(slot, settings.stalled_seconds, server))
+        try:
+            stop = StopSignal(follow_stdin=settings.stop_with_parent)
+            loading = asyncio.ensure_future(worker.run(load_model))
+            if not await stop.before(loading):
+                return
+            model = loading.result().value
+            slot.fill(LoadedModel.of(model, worker, settings, metrics, telemetry.tracer))
+            await server.set_serving(True)
+            log.info("serving %s on port %d", model.description.model_id, port)
+            if await stop.before(watching):
+                # Watching never ends but by a bug: let it be seen.
+                watching.result()
+        finally:
+            await server.stop(settings.drain_seconds)
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            worker.close()
+
+
+async def _watch_steps(slot: ModelSlot, stalled_seconds: float, server: RpcServer) -> NoReturn:
+    """Tells by health while one step of the model has been running for too long: a forward pass
+    that hangs ends with its process only."""
+    stalled = False
+    while True:
+        seconds = slot.step_seconds
+        if seconds > stalled_seconds and not stalled:
+            log.error("one step of the model has been running for %.1f s: not alive", seconds)
+        elif stalled and seconds <= stalled_seconds:
+            log.info("the step of the model that took too long has ended: alive again")
+        stalled = seconds > stalled_seconds
+        server.set_live(not stalled)
+        await asyncio.sleep(min(MOST_WATCH_SECONDS, stalled_seconds / 4))

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 
 from uag_common.addresses import BadAddressError, check_free, split
@@ -21,18 +22,17 @@ from uag_common.errors import StartError
 from uag_common.rpc.calls import OpenCalls
 from uag_common.rpc.channel import SERVER_OPTIONS
 from uag_common.rpc.errors import ErrorInterceptor
-from uag_common.rpc.health import EndingHealth
+from uag_common.rpc.health import Health, HealthServicer
 from uag_common.rpc.messages import FIRST_MESSAGE_SECONDS
+from uag_common.rpc.observation import CallObserver
 from uag_common.rpc.unknown_methods import Server
+from uag_common.telemetry.telemetry import Telemetry
 
 log = logging.getLogger(__name__)
 
 LAST_WORDS_SECONDS = 1.0
 """For answers to end by themselves when the grace is over, and for what is still on its way to
 clients when all calls are over."""
-
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class RpcServer:
@@ -41,15 +41,16 @@ class RpcServer:
     def __init__(
         self,
         service_names: Iterable[str],
+        telemetry: Telemetry,
         first_message_seconds: float = FIRST_MESSAGE_SECONDS,
     ) -> None:
         self._calls = OpenCalls()
-        interceptor = ErrorInterceptor(self._calls, first_message_seconds)
+        interceptor = ErrorInterceptor(self._calls, CallObserver(telemetry), first_message_seconds)
         self.grpc = cast(grpc.aio.Server, Server((interceptor,), SERVER_OPTIONS))
-        self._names = ("", *service_names)
-        self._health = EndingHealth()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
-        shown = (*self._names[1:], health.SERVICE_NAME, reflection.SERVICE_NAME)
+        names = tuple(service_names)
+        self._health = Health(names)
+        health_pb2_grpc.add_HealthServicer_to_server(HealthServicer(self._health), self.grpc)
+        shown = (*names, HEALTH_SERVICE, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(shown, self.grpc)
 
     async def start(self, listen: str, setting: str) -> int:
@@ -65,17 +66,20 @@ class RpcServer:
             port = self.grpc.add_insecure_port(listen)
         except RuntimeError as error:
             raise StartError(f"cannot listen on {listen} ({error}), see {setting}") from error
-        await self.set_serving(False)
         await self.grpc.start()
         return port
 
     async def set_serving(self, serving: bool) -> None:
-        for name in self._names:
-            await self.set_health(name, serving)
+        """Whether its services are ready for calls."""
+        self._health.set_serving(serving)
 
     async def set_health(self, name: str, serving: bool) -> None:
-        """What health tells of one name, of a service here or of a peer that this one needs."""
-        await self._health.set(name, _SERVING if serving else _NOT_SERVING)
+        """What health tells of a service that this one needs, by that one's name."""
+        self._health.set_peer(name, serving)
+
+    def set_live(self, live: bool) -> None:
+        """Whether the process can go on at all; while not, nothing here is ready."""
+        self._health.set_live(live)
 
     @property
     def ending(self) -> asyncio.Event:
@@ -84,13 +88,14 @@ class RpcServer:
         return self._calls.ending
 
     async def stop(self, grace_seconds: float) -> None:
-        """Turns health off, refuses new calls, lets running ones finish within the grace, tells
-        those that are left to end, and cuts off what does not, those who watch health among it."""
-        await self._health.enter_graceful_shutdown()
+        """Is not ready any more, refuses new calls, lets running ones finish within the grace,
+        tells those that are left to end, those who watch health among them, and cuts off what does
+        not."""
+        self._health.drain()
         self._calls.close()
         await self._calls.idle(grace_seconds)
         self._calls.end()
-        self._health.end_watches()
+        self._health.end()
         await self.grpc.stop(LAST_WORDS_SECONDS)
         # What was cut off learns of it a moment later, and the end of the loop must not come first.
         await self._calls.idle(LAST_WORDS_SECONDS)

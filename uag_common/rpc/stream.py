@@ -4,19 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, cast
 
 import grpc
 
+from uag_common.addresses import split
 from uag_common.errors import PeerUnavailableError, UagError
 from uag_common.rpc.errors import from_status
+from uag_common.telemetry.attributes import (
+    REQUEST_MODEL,
+    RPC_METHOD,
+    RPC_SYSTEM,
+    SERVER_ADDRESS,
+    SERVER_PORT,
+)
+from uag_common.telemetry.spans import Attributes, client_span, current_traceparent
 
 Command = TypeVar("Command")
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 _WRITE_FAILED = "Internal error from Core"
+
+
+class CommandSpans:
+    """The spans of a session's commands at their client. `method` is the stream's full name, and
+    `address` ("host:port") its server's."""
+
+    def __init__(self, method: str, address: str, model_id: str) -> None:
+        host, port = split(address)
+        self._attributes: Attributes = {
+            RPC_SYSTEM: "grpc",
+            RPC_METHOD: method,
+            SERVER_ADDRESS: host,
+            SERVER_PORT: port,
+            REQUEST_MODEL: model_id,
+        }
+
+    @contextmanager
+    def command(self, name: str) -> Iterator[str]:
+        """Around a command; yields the trace context that its message carries."""
+        with client_span(name, self._attributes):
+            yield current_traceparent()
 
 
 class SessionStream(Generic[Command, Answer]):

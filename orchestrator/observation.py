@@ -1,0 +1,135 @@
+"""One answer as it is seen while it is written: its figures, its spans, what is counted of it.
+
+The round loop and the drafter tell what they do; where that is kept is known here alone. No grpc.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from orchestrator.answer_metrics import AnswerMetrics
+from orchestrator.events import Degraded, FinishReason
+from orchestrator.sessions import DraftCommand, ExchangeTime, Opened
+from orchestrator.tally import Tally
+from uag_common.telemetry.attributes import (
+    ACCEPTED,
+    APPENDED,
+    CACHED_TOKENS,
+    CHOICE,
+    COMMITTED,
+    CONTEXT_LENGTH,
+    DRAFTED,
+    EXAMINED,
+    KEPT,
+    PLANNED,
+    PROPOSED,
+    ROLLED_BACK,
+    ROUND,
+    UNCONVERTED,
+)
+from uag_common.telemetry.names import CONVERT, PREFILL
+from uag_common.telemetry.names import ROUND as ROUND_SPAN
+from uag_common.telemetry.spans import inner_span, tell, unrecorded
+
+SHOWN_ROUNDS = 200
+"""Later rounds of an answer have no spans: nobody reads them, and a collector drops what is too
+much. The totals of the request count them all."""
+
+
+class Observation:
+    """Of the answer with that index; `began` is when its request came, by `time.perf_counter`."""
+
+    def __init__(self, choice: int, began: float, metrics: AnswerMetrics) -> None:
+        self.tally = Tally(began)
+        self.reason: FinishReason | None = None
+        self.degraded: Degraded | None = None
+        self.rounds_not_shown = 0
+        self._choice = choice
+        self._metrics = metrics
+        self._planned = 0
+        self._context_length = 0
+
+    def prefill(self) -> AbstractContextManager[object]:
+        """Around the prefill."""
+        return inner_span(PREFILL, {CHOICE: self._choice})
+
+    def prefilled(self, prompt_tokens: int, opened: Opened) -> None:
+        self.tally.prefilled(opened.time)
+        self._metrics.prefilled(prompt_tokens, opened.cached_tokens)
+        self._context_length = prompt_tokens + 1
+        tell({CONTEXT_LENGTH: self._context_length, CACHED_TOKENS: opened.cached_tokens})
+
+    @contextmanager
+    def round(self, number: int) -> Iterator[None]:
+        """Around a round."""
+        began, converted = time.perf_counter(), self.tally.convert_seconds
+        self._planned = 0
+        with self._round_span(number):
+            yield
+            self._metrics.planned(self._planned)
+            self._metrics.round_ended(
+                time.perf_counter() - began, self.tally.convert_seconds - converted
+            )
+
+    def _round_span(self, number: int) -> AbstractContextManager[object]:
+        if number > SHOWN_ROUNDS:
+            self.rounds_not_shown += 1
+            return unrecorded()
+        return inner_span(ROUND_SPAN, {CHOICE: self._choice, ROUND: number})
+
+    @contextmanager
+    def converting(self) -> Iterator[None]:
+        """Around a conversion between the vocabularies."""
+        with inner_span(CONVERT), self.tally.converting():
+            yield
+
+    def commanded(self, command: DraftCommand, rolled_back: int) -> None:
+        """What the draft is told next."""
+        self._planned = command.max_tokens
+        self.tally.rolled_back(rolled_back)
+        self._metrics.rolled_back(rolled_back)
+        tell(
+            {
+                KEPT: command.keep,
+                APPENDED: len(command.append_ids),
+                ROLLED_BACK: rolled_back,
+                PLANNED: command.max_tokens,
+            }
+        )
+
+    def drafted(self, draft_tokens: int, spent: ExchangeTime) -> None:
+        self.tally.drafted(draft_tokens, spent)
+        self._metrics.drafted(draft_tokens)
+        tell({DRAFTED: draft_tokens})
+
+    def unconverted(self, draft_tokens: int, not_representable: int) -> None:
+        self.tally.unconverted(draft_tokens, not_representable)
+        self._metrics.unconverted(draft_tokens)
+        tell({UNCONVERTED: draft_tokens})
+
+    def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
+        self.tally.verified(candidates, accepted, committed, spent)
+        examined = min(committed, candidates)
+        self._metrics.verified(candidates, examined, accepted, committed)
+        self._context_length += committed
+        tell(
+            {
+                PROPOSED: candidates,
+                EXAMINED: examined,
+                ACCEPTED: accepted,
+                COMMITTED: committed,
+                CONTEXT_LENGTH: self._context_length,
+            }
+        )
+
+    def ended(self, reason: FinishReason | None, degraded: Degraded | None) -> None:
+        """The answer is over; without a `reason` it was not finished."""
+        self.reason, self.degraded = reason, degraded
+        if degraded is not None:
+            self._metrics.degraded(degraded)
+        if reason is not None:
+            self._metrics.answered(
+                reason, self.tally.seconds_per_token(), self.tally.times().queue_seconds
+            )

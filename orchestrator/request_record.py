@@ -1,0 +1,174 @@
+"""One request as it is seen from its arrival to its end: the span of its call with the totals of all
+answers, and a line in the log where the operator asks for one. No grpc."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import trace
+
+from orchestrator.answer_metrics import AnswerMetrics
+from orchestrator.events import Degraded
+from orchestrator.observation import Observation
+from orchestrator.request import AnswerRequest, ChatPrompt
+from orchestrator.request_log import EndedRequest, RequestLog
+from orchestrator.resolving import Resolved
+from uag_common.telemetry import attributes as names
+from uag_common.telemetry.spans import Attributes, current_trace_id, status_of
+
+
+class RequestRecord:
+    """Made where the span of the call is current; `began` is its arrival by
+    `time.perf_counter`."""
+
+    def __init__(
+        self, request: AnswerRequest, metrics: AnswerMetrics, log: RequestLog, began: float
+    ) -> None:
+        self.trace_id = current_trace_id()
+        self._span = trace.get_current_span()
+        self._span.set_attributes(_labels(request))
+        self._request = request
+        self._metrics = metrics
+        self._log = log
+        self._began = began
+        self._prompt_tokens = 0
+        self._cached_tokens = 0
+        self._first_token: float | None = None
+        self._observations: list[Observation] = []
+        self._said: list[str] = []
+
+    def resolved(self, resolved: Resolved, target: str, draft: str, prompt_tokens: int) -> None:
+        """What will be done; `target` and `draft` are ids of models, the latter may be empty."""
+        self._prompt_tokens = prompt_tokens
+        self._span.set_attributes(_parameters(resolved, target, draft))
+
+    def observe(self, choice: int) -> Observation:
+        """The observation of the answer with that index, the next one."""
+        observation = Observation(choice, self._began, self._metrics)
+        self._observations.append(observation)
+        return observation
+
+    def started(self, cached_tokens: int) -> None:
+        """The first token is there."""
+        self._cached_tokens = cached_tokens
+        self._first_token = time.perf_counter() - self._began
+        self._metrics.first_token(self._first_token)
+
+    def said(self, text: str) -> None:
+        """A part of an answer."""
+        if self._log.with_text:
+            self._said.append(text)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Around the answers: whatever their end, it is told."""
+        try:
+            yield
+            self._metrics.request_ended(time.perf_counter() - self._began)
+            self._tell("OK")
+        except BaseException as error:
+            self._tell(status_of(error))
+            raise
+
+    def _tell(self, status: str) -> None:
+        self._span.set_attributes(self._totals())
+        self._log.ended(
+            self._request,
+            EndedRequest(
+                status=status,
+                seconds=time.perf_counter() - self._began,
+                first_token_seconds=self._first_token,
+                prompt_tokens=self._prompt_tokens,
+                completion_tokens=self._completion_tokens,
+                finish_reasons=self._reasons(),
+                degraded=next((one.reason for one in self._degraded()), None),
+            ),
+            "".join(self._said),
+        )
+
+    @property
+    def _completion_tokens(self) -> int:
+        return sum(observation.tally.committed for observation in self._observations)
+
+    def _reasons(self) -> tuple[str, ...]:
+        reasons = (observation.reason for observation in self._observations)
+        return tuple(reason.value for reason in reasons if reason is not None)
+
+    def _degraded(self) -> tuple[Degraded, ...]:
+        found = (observation.degraded for observation in self._observations)
+        return tuple(degraded for degraded in found if degraded is not None)
+
+    def _totals(self) -> Attributes:
+        told: dict[str, str | int | float | tuple[str, ...]] = {
+            names.INPUT_TOKENS: self._prompt_tokens,
+            names.CACHED_INPUT_TOKENS: self._cached_tokens,
+            names.FINISH_REASONS: self._reasons(),
+            names.OUTPUT_TOKENS: self._completion_tokens,
+            names.ROUNDS_NOT_SHOWN: sum(one.rounds_not_shown for one in self._observations),
+        }
+        if self._first_token is not None:
+            told[names.FIRST_TOKEN_SECONDS] = self._first_token
+        for name, figure in _COUNTS.items():
+            counts = (one.tally.speculation() for one in self._observations)
+            told[name] = sum(getattr(count, figure) for count in counts)
+        for name, figure in _TIMES.items():
+            times = (one.tally.times() for one in self._observations)
+            told[name] = sum(getattr(spent, figure) for spent in times)
+        for degraded in self._degraded()[:1]:
+            told[names.DEGRADED_REASON] = degraded.reason
+            told[names.DEGRADED_ROUND] = degraded.since_round
+            told[names.DEGRADED_SECONDS] = degraded.seconds
+        return told
+
+
+_COUNTS: Mapping[str, str] = {
+    names.ROUNDS: "rounds",
+    names.PLAIN_STEPS: "plain_steps",
+    names.DRAFTED: "draft_tokens_proposed",
+    names.UNCONVERTED: "draft_tokens_unconverted",
+    names.PROPOSED: "candidates_proposed",
+    names.EXAMINED: "candidates_examined",
+    names.ACCEPTED: "candidates_accepted",
+    names.ROLLED_BACK: "draft_tokens_rolled_back",
+    names.ROLLBACKS: "rollbacks",
+}
+_TIMES: Mapping[str, str] = {
+    names.PREFILL_SECONDS: "prefill_seconds",
+    names.DRAFT_SECONDS: "draft_seconds",
+    names.CONVERT_SECONDS: "convert_seconds",
+    names.VERIFY_SECONDS: "verify_seconds",
+    names.QUEUE_SECONDS: "queue_seconds",
+    names.NETWORK_SECONDS: "network_seconds",
+}
+
+
+def _labels(request: AnswerRequest) -> Attributes:
+    """What a request says of itself."""
+    return {
+        **{names.METADATA + key: value for key, value in request.metadata},
+        names.REQUEST_ID: request.request_id,
+        names.RESPONSE_ID: request.request_id,
+        names.PRIORITY: request.priority,
+    }
+
+
+def _parameters(resolved: Resolved, target: str, draft: str) -> Attributes:
+    sampling = resolved.request.sampling
+    chat = isinstance(resolved.request.prompt, ChatPrompt)
+    told: dict[str, str | int | float | None] = {
+        names.OPERATION: "chat" if chat else "text_completion",
+        names.PROVIDER: "uag",
+        names.REQUEST_MODEL: target,
+        names.RESPONSE_MODEL: target,
+        names.DRAFT_MODEL: draft,
+        names.REQUEST_MAX_TOKENS: resolved.max_new_tokens,
+        names.REQUEST_TEMPERATURE: sampling.temperature,
+        names.REQUEST_TOP_P: sampling.top_p,
+        names.REQUEST_TOP_K: sampling.top_k,
+        names.REQUEST_SEED: sampling.seed,
+        names.REQUEST_CHOICES: resolved.n,
+        names.PLANNED: resolved.draft_tokens,
+    }
+    return {name: value for name, value in told.items() if value is not None}

@@ -1,0 +1,121 @@
+"""A model that is loaded, and the room that its sessions work in. Knows no service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from opentelemetry.trace import Tracer
+
+from uag_common.admission import Admission, IdleTimer
+from uag_common.errors import PeerUnavailableError, StaleContextError
+from uag_common.model import Model
+from uag_common.model_settings import ModelServiceSettings
+from uag_common.prefix_cache import PrefixCache
+from uag_common.rpc.errors import bugs_told
+from uag_common.telemetry.attributes import REQUEST_MODEL, RPC_METHOD, RPC_SYSTEM
+from uag_common.telemetry.model_metrics import ModelMetrics
+from uag_common.telemetry.spans import server_span
+from uag_common.worker import Worker
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRoom:
+    """What a session works in. `hold` is told the length of its context."""
+
+    idle: IdleTimer
+    hold: Callable[[int], None]
+    tracer: Tracer
+    model_id: str
+
+    @contextmanager
+    def command(self, name: str, method: str, traceparent: str) -> Iterator[None]:
+        """The work at one command; it has a span if the caller has a trace."""
+        attributes = {RPC_SYSTEM: "grpc", RPC_METHOD: method, REQUEST_MODEL: self.model_id}
+        span: AbstractContextManager[object] = (
+            server_span(self.tracer, name, traceparent, attributes)
+            if traceparent
+            else nullcontext()
+        )
+        with self.idle.working(), span, bugs_told():
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model, the thread that runs it, and what its sessions share."""
+
+    model: Model
+    worker: Worker
+    admission: Admission
+    prefixes: PrefixCache
+    metrics: ModelMetrics
+    tracer: Tracer
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        worker: Worker,
+        settings: ModelServiceSettings,
+        metrics: ModelMetrics,
+        tracer: Tracer,
+    ) -> LoadedModel:
+        """As the settings have it; its metrics are shown from now on."""
+        admission = Admission(settings.max_sessions, settings.idle_seconds, metrics.refused)
+        prefixes = PrefixCache(settings.prefix_cache_mb * MEGABYTE)
+        loaded = cls(model, worker, admission, prefixes, metrics, tracer)
+        loaded._show()
+        return loaded
+
+    def _show(self) -> None:
+        show, admission, prefixes = self.metrics.watch, self.admission, self.prefixes
+        self.metrics.describe(self.model.description)
+        show("uag_sessions", "Open sessions.", lambda: admission.open_sessions)
+        show("uag_sessions_max", "Most sessions that may be open.", lambda: admission.max_sessions)
+        show("uag_pending_steps", "Steps that wait or run.", lambda: self.worker.pending)
+        show("uag_kept_prefixes", "Caches of ended sessions.", lambda: prefixes.kept_prefixes)
+        show("uag_kept_prefix_bytes", "Bytes that they take.", lambda: prefixes.kept_bytes)
+        show("uag_kept_prefix_bytes_max", "Most that they may.", lambda: prefixes.max_bytes)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[SessionRoom]:
+        """The room of a session, from its start to its end. Raises OverloadedError if there is
+        none, DeadlineExceededError where no command comes for too long."""
+        async with self.admission.session() as idle:
+            with self.metrics.session() as hold:
+                yield SessionRoom(idle, hold, self.tracer, self.model.description.model_id)
+
+    def check_tokenizer(self, sha256: str) -> None:
+        """Raises StaleContextError if a session's ids are of another tokenizer than the model's."""
+        held = self.model.description.tokenizer_sha256
+        if sha256 != held:
+            raise StaleContextError(
+                f"the ids are of tokenizer {sha256 or '(not told)'}, this service holds {held}; "
+                "describe the model anew"
+            )
+
+
+class ModelSlot:
+    """Empty until the model is loaded and has run a test step."""
+
+    def __init__(self) -> None:
+        self._loaded: LoadedModel | None = None
+
+    def fill(self, loaded: LoadedModel) -> None:
+        self._loaded = loaded
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """Raises PeerUnavailableError while the model loads."""
+        if self._loaded is None:
+            raise PeerUnavailableError("the model is still loading; watch health for SERVING")
+        return self._loaded
+
+    @property
+    def step_seconds(self) -> float:
+        """How long the running step has been running; 0 if none runs. Loading is no step."""
+        return 0.0 if self._loaded is None else self._loaded.worker.step_seconds
