@@ -3,9 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SCAN := $(VENV)/scan
 PACKAGES := uag_common draft_service verify_service orchestrator tests benchmarks examples setup.py
 
-.PHONY: demo test test-full lint contract conformance lossless clean
+.PHONY: demo test test-full lint contract docs conformance lossless clean
 
 # Handed over by the environment: a prompt may hold anything that a shell would act on.
 export DEMO_PROMPT := $(value PROMPT)
@@ -13,10 +14,10 @@ export DEMO_PROMPT := $(value PROMPT)
 demo: $(READY)
 	@$(BIN)/uag demo $${DEMO_PROMPT:+-- "$$DEMO_PROMPT"}
 
-test: lint
+test: lint $(SCAN)/.ready
 	$(BIN)/python -m pytest -m "not full"
 
-test-full: lint
+test-full: lint $(SCAN)/.ready
 	$(BIN)/python -m pytest
 
 lint: $(READY)
@@ -30,6 +31,11 @@ lint: $(READY)
 # After a deliberate change: the contract that later changes are compared with.
 contract: $(READY)
 	$(BIN)/buf build -o protos/contract.json
+
+# After a change of settings, of the contract or of a formula: what in the pages is computed.
+docs: $(READY)
+	$(BIN)/python -m tests.docs.generate
+	$(BIN)/python -m tests.deploy.prometheus_rule
 
 conformance: $(READY)
 	@$(BIN)/python -m tests.conformance $(CASES)
@@ -50,3 +56,9 @@ $(READY): pyproject.toml constraints.txt setup.py $(shell find protos -name '*.p
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		--no-build-isolation --editable ".[engine,dev]"
 	@touch $(READY)
+
+# The scanner of manifests pins a hundred packages, some of which the project needs in other versions.
+$(SCAN)/.ready: $(READY)
+	@$(PYTHON) -m venv $(SCAN)
+	@$(SCAN)/bin/python -m pip install --quiet --disable-pip-version-check checkov==3.3.30
+	@touch $@

@@ -24,6 +24,7 @@ from uag_common.telemetry.attributes import (
     PLANNED,
     PROPOSAL_END,
     ROLLED_BACK,
+    ROUND,
 )
 from uag_common.telemetry.names import DRAFT_OPEN, DRAFT_PROPOSE, INVALID_COMMAND
 from uag_common.telemetry.spans import tell
@@ -71,6 +72,7 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
                 opened = await _open(loaded, session, _decode_open(request.open))
                 return pb.SessionResponse(opened=opened)
             case "propose":
+                tell({ROUND: request.propose.round})
                 proposal = await _propose(session, self._decode_propose(request.propose))
                 return pb.SessionResponse(proposed=_encode(request.propose.round, proposal))
             case _:

@@ -39,13 +39,15 @@ class AnswerMetrics:
             "uag_request_queue_time", "What an answer waited for the two models to be free."
         )
         self._answers = self._counter("uag_answers", "Answers that ended.", "finish_reason")
-        self._prompt = self._counter("uag_prompt_tokens", "Tokens of prompts.")
+        self._prompt = self._counter(
+            "uag_prompt_tokens", "Tokens of prompts, for each answer that was begun."
+        )
         self._cached = self._counter(
             "uag_prompt_cached_tokens", "Tokens of prompts that were found in the target's cache."
         )
         self._generated = self._counter("uag_generation_tokens", "Tokens of answers.")
         self._degraded = self._counter(
-            "uag_degraded_answers", "Answers that drafting was wanted for and stopped in."
+            "uag_degraded_answers", "Answers that ended without the drafting that was wanted."
         )
         self._degraded_seconds = self._counter(
             "uag_degraded_seconds", "Seconds of answers from where their drafting stopped."
@@ -55,7 +57,9 @@ class AnswerMetrics:
         self._rounds_done = self._counter(
             "uag_rounds", "Verifications, those without a candidate included.", "drafted"
         )
-        self._round = self._seconds("uag_round", "A round, from its plan to its commit.")
+        self._round = self._seconds(
+            "uag_round", "A round, from its plan to its commit.", STEP_BUCKETS, "drafted"
+        )
         self._convert = self._seconds("uag_convert", "Conversion between the two in a round.")
         self._planned = Histogram(
             "uag_planned_draft_tokens",
@@ -140,13 +144,13 @@ class AnswerMetrics:
         self._rolled_back.inc(draft_tokens)
         self._rollbacks.inc(draft_tokens > 0)
 
-    def round_ended(self, seconds: float, convert_seconds: float) -> None:
-        self._round.observe(seconds)
+    def round_ended(self, seconds: float, convert_seconds: float, *, drafted: bool) -> None:
+        self._round.labels(_word(drafted)).observe(seconds)
         self._convert.observe(convert_seconds)
 
     def verified(self, candidates: int, examined: int, accepted: int, committed: int) -> None:
         self._generated.inc(committed)
-        self._rounds_done.labels("true" if candidates else "false").inc()
+        self._rounds_done.labels(_word(candidates > 0)).inc()
         if not candidates:
             return
         self._drafts_done.inc()
@@ -175,6 +179,12 @@ class AnswerMetrics:
         return Counter(name, meaning, labels, registry=self._registry)
 
     def _seconds(
-        self, name: str, meaning: str, buckets: tuple[float, ...] = STEP_BUCKETS
+        self, name: str, meaning: str, buckets: tuple[float, ...] = STEP_BUCKETS, *labels: str
     ) -> Histogram:
-        return Histogram(f"{name}_seconds", meaning, registry=self._registry, buckets=buckets)
+        return Histogram(
+            f"{name}_seconds", meaning, labels, registry=self._registry, buckets=buckets
+        )
+
+
+def _word(drafted: bool) -> str:
+    return "true" if drafted else "false"

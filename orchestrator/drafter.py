@@ -172,11 +172,18 @@ class ModelDrafter:
         if not (self._plan.wait or self._opening.done()):
             return None
         try:
-            await self._opening
+            await self._opened(self._opening)
         except UagError as error:
             self._give_up(str(error))
             return None
         return self._session
+
+    async def _opened(self, opening: asyncio.Task[ExchangeTime]) -> None:
+        if opening.done():
+            opening.result()
+            return
+        with self._observation.waiting_for_draft():
+            await opening
 
     def _convert(self, draft_ids: tuple[int, ...]) -> tuple[int, ...]:
         with self._observation.converting():

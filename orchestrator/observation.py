@@ -29,7 +29,7 @@ from uag_common.telemetry.attributes import (
     ROUND,
     UNCONVERTED,
 )
-from uag_common.telemetry.names import CONVERT, PREFILL
+from uag_common.telemetry.names import CONVERT, DRAFT_WAIT, PREFILL
 from uag_common.telemetry.names import ROUND as ROUND_SPAN
 from uag_common.telemetry.spans import inner_span, tell, unrecorded
 
@@ -48,7 +48,7 @@ class Observation:
         self.rounds_not_shown = 0
         self._choice = choice
         self._metrics = metrics
-        self._planned = 0
+        self._planned = self._candidates = 0
         self._context_length = 0
 
     def prefill(self) -> AbstractContextManager[object]:
@@ -65,12 +65,14 @@ class Observation:
     def round(self, number: int) -> Iterator[None]:
         """Around a round."""
         began, converted = time.perf_counter(), self.tally.convert_seconds
-        self._planned = 0
+        self._planned = self._candidates = 0
         with self._round_span(number):
             yield
             self._metrics.planned(self._planned)
             self._metrics.round_ended(
-                time.perf_counter() - began, self.tally.convert_seconds - converted
+                time.perf_counter() - began,
+                self.tally.convert_seconds - converted,
+                drafted=self._candidates > 0,
             )
 
     def _round_span(self, number: int) -> AbstractContextManager[object]:
@@ -78,6 +80,10 @@ class Observation:
             self.rounds_not_shown += 1
             return unrecorded()
         return inner_span(ROUND_SPAN, {CHOICE: self._choice, ROUND: number})
+
+    def waiting_for_draft(self) -> AbstractContextManager[object]:
+        """Around a wait for the draft's prefill."""
+        return inner_span(DRAFT_WAIT)
 
     @contextmanager
     def converting(self) -> Iterator[None]:
@@ -111,6 +117,7 @@ class Observation:
 
     def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
         self.tally.verified(candidates, accepted, committed, spent)
+        self._candidates = candidates
         examined = min(committed, candidates)
         self._metrics.verified(candidates, examined, accepted, committed)
         self._context_length += committed
@@ -127,9 +134,10 @@ class Observation:
     def ended(self, reason: FinishReason | None, degraded: Degraded | None) -> None:
         """The answer is over; without a `reason` it was not finished."""
         self.reason, self.degraded = reason, degraded
+        if reason is None:
+            return
+        self._metrics.answered(
+            reason, self.tally.seconds_per_token(), self.tally.times().queue_seconds
+        )
         if degraded is not None:
             self._metrics.degraded(degraded)
-        if reason is not None:
-            self._metrics.answered(
-                reason, self.tally.seconds_per_token(), self.tally.times().queue_seconds
-            )

@@ -1,5 +1,5 @@
-"""One request as it is seen from its arrival to its end: the span of its call with the totals of all
-answers, and a line in the log where the operator asks for one. No grpc."""
+"""One request as it is seen from its arrival to its end: the span of its call, with the totals of
+all answers, and a line in the log where the operator asks for one. No grpc."""
 
 from __future__ import annotations
 

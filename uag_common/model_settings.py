@@ -22,7 +22,8 @@ class ModelServiceSettings(ServiceSettings):
         default="auto",
     )
     device: str = setting(
-        "where the model runs: auto (an accelerator if there is one), cpu, cuda:0, ...",
+        "where the model runs: auto (an accelerator if there is one), spread (all accelerators "
+        "together, layer after layer), cpu, cuda:0, ...",
         default="auto",
     )
     threads: int = setting(

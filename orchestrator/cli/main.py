@@ -8,13 +8,13 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from orchestrator.cli import demo, generate, models, up
+from orchestrator.cli import demo, generate, models, trace, up
 from orchestrator.cli.command import OneLineParser, UsageError
 from orchestrator.cli.exit_codes import ExitCode, exit_code, exit_code_help
 from orchestrator.cli.interrupts import raise_on_signals
 from uag_common.errors import UagError
 
-COMMANDS = (demo.COMMAND, up.COMMAND, generate.COMMAND, models.COMMAND)
+COMMANDS = (demo.COMMAND, up.COMMAND, generate.COMMAND, trace.COMMAND, models.COMMAND)
 DESCRIPTION = """\
 Universal assisted generation: a small draft model guesses ahead for a large target model, whatever
 their vocabularies, and every token of the answer is the target's own."""

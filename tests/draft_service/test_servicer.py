@@ -14,8 +14,8 @@ from uag.draft.v1 import draft_pb2_grpc
 from uag.model.v1 import model_pb2
 from uag_common.context import ContextVersion
 from uag_common.decoding import NoisePosition
-from uag_common.rpc.model_messages import encode_version
 from uag_common.rpc.loaded_model import ModelSlot
+from uag_common.rpc.model_messages import encode_version
 
 SHA256 = FakeModel().description.tokenizer_sha256
 MIN_PROBABILITY = 0.95

@@ -14,10 +14,11 @@ from tokenizers import Tokenizer
 
 from uag_common.decoding import Constraint, ConstraintKind, Decoding, NoisePosition, Sampling
 from uag_common.engine.causal import CausalModel
-from uag_common.engine.load import load_folder
+from uag_common.engine.load import load_folder, load_model
 from uag_common.errors import InvalidRequestError, StartError
 from uag_common.model import Model
 from uag_common.model_settings import ModelServiceSettings
+from verify_service.settings import VerifySettings
 
 CPU = torch.device("cpu")
 
@@ -29,6 +30,26 @@ def load(folder: Path) -> CausalModel:
 @pytest.fixture(scope="module")
 def model(llama: Path) -> CausalModel:
     return load(llama)
+
+
+def test_a_model_that_is_spread_by_layers_answers_the_same(
+    model: CausalModel, llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine without accelerators all layers come to lie on the one device that there is."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    settings = ModelServiceSettings(listen="", model=str(llama), device="spread")
+    spread = load_folder(llama, settings, CPU)
+    sampling = Sampling(temperature=1.0, seed=1)
+    assert answer(spread, sampling, 12) == answer(model, sampling, 12)
+
+
+def test_nothing_is_spread_over_no_accelerator(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    settings = VerifySettings(model=str(llama), device="spread")
+    with pytest.raises(StartError, match="UAG_VERIFY_DEVICE=spread: there is no accelerator"):
+        load_model(settings)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,15 +106,14 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         with self._lock:
             return tuple(self._spans)
 
-    def trace(
-        self, trace_id: str, whole: Callable[[Trace], bool] | None = None, seconds: float = 10
-    ) -> Trace:
-        """The trace, once its root is here, all parents are, and it is `whole`. What comes late
-        waits for its exporter."""
+    def trace(self, trace_id: str, *, some_lost: bool = False, seconds: float = 10) -> Trace:
+        """The trace, once it is whole: what comes late waits for its exporter. `some_lost`: a
+        process was killed with the last of its spans, so no more is asked than a root and no
+        orphan."""
         deadline = time.monotonic() + seconds
         while True:
             trace = Trace(tuple(s for s in self.spans() if s.trace_id == trace_id))
-            if _is_whole(trace) and (whole is None or whole(trace)):
+            if _has_no_orphan(trace) and (some_lost or _has_all_commands(trace)):
                 return trace
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not whole after {seconds} s: {_told(trace)}")
@@ -134,10 +133,16 @@ def collecting() -> Iterator[tuple[Collector, str]]:
         server.stop(0).wait()
 
 
-def _is_whole(trace: Trace) -> bool:
+def _has_no_orphan(trace: Trace) -> bool:
     ids = {span.span_id for span in trace.spans}
     outside = [span for span in trace.spans if span.parent_id not in ids]
     return len(outside) == 1 and outside[0].kind == "SERVER"
+
+
+def _has_all_commands(trace: Trace) -> bool:
+    """With what is inside them: that of the last may come later than the root."""
+    done = (span for span in trace.spans if span.status == "OK" and span is not trace.root)
+    return all(trace.children(span) for span in done if span.kind in ("CLIENT", "SERVER"))
 
 
 def _told(trace: Trace) -> str:

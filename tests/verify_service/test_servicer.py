@@ -16,8 +16,8 @@ from uag.model.v1 import model_pb2
 from uag.verify.v1 import verify_pb2 as pb
 from uag.verify.v1 import verify_pb2_grpc
 from uag_common.context import ContextVersion
-from uag_common.rpc.model_messages import encode_version
 from uag_common.rpc.loaded_model import ModelSlot
+from uag_common.rpc.model_messages import encode_version
 from verify_service.servicer import VerifyServicer
 
 SHA256 = FakeModel().description.tokenizer_sha256

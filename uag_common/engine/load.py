@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 MAX_CONTEXT_LENGTH = (1 << 31) - 1
 """More than the contract has room for; some configurations mean "no limit" by it."""
+SPREAD = "spread"
+"""As a device: all of them, each with some of the layers. What comes out is on the first."""
+
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -122,16 +125,31 @@ def _network(
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=settings.trust_remote_code,
+            device_map="balanced" if settings.device == SPREAD else None,
         )
+    except torch.OutOfMemoryError as error:
+        raise StartError(f"it does not fit on all devices: {_first_line(error)}") from error
     except ValueError as error:
         raise StartError(f"it is no causal language model: {_first_line(error)}") from error
     # transformers fills what is missing with random numbers.
     for name in sorted(report["missing_keys"]):
         raise StartError(f"its weights lack {name}; fetch it again")
+    if settings.device == SPREAD:
+        _check_spread(network)
+        return network.eval()
     try:
         return network.to(device).eval()
     except torch.OutOfMemoryError as error:
         raise StartError(f"it does not fit on {device}: {_first_line(error)}") from error
+
+
+def _check_spread(network: PreTrainedModel) -> None:
+    """What does not fit is put into main memory or onto the disk, and read from there again in each
+    step: so slow that it looks like a hang."""
+    # Where all of it came to lie on one device, the library tells no map.
+    places = {str(place) for place in getattr(network, "hf_device_map", {}).values()}
+    if torch.cuda.is_available() and (left := places & {"cpu", "disk"}):
+        raise StartError(f"it does not fit on all devices: a part was left for {min(left)}")
 
 
 def _check_memory(folder: Path, dtype: torch.dtype) -> None:
@@ -145,14 +163,15 @@ def _check_memory(folder: Path, dtype: torch.dtype) -> None:
 
 
 def _device(settings: ModelServiceSettings) -> torch.device:
-    wanted = settings.device
-    if wanted == "auto":
+    wanted, name = settings.device, variable_name(type(settings), "device")
+    if wanted == SPREAD and not torch.cuda.is_available():
+        raise StartError(f"{name}={wanted}: there is no accelerator to spread over")
+    if wanted in ("auto", SPREAD):
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(wanted)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        name = variable_name(type(settings), "device")
         raise StartError(f"{name}={wanted}: cannot be used: {_first_line(error)}") from error
     return device
 

@@ -21,7 +21,7 @@ class CallObserver:
         self._tracer = telemetry.tracer
         self._finished = Counter(
             "uag_requests",
-            "Calls that ended, by gRPC status. A session's usual end is CANCELLED.",
+            "Calls that ended, by gRPC status.",
             ("method", "status"),
             registry=telemetry.registry,
         )
