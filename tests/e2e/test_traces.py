@@ -56,6 +56,7 @@ def traced(llama: Path, gpt2: Path) -> Iterator[Traced]:
     with collecting() as (collector, address), pytest.MonkeyPatch.context() as environment:
         environment.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://{address}")
         environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+        environment.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
         with running_services(llama, gpt2) as services:
             yield Traced(services, collector)
 
@@ -306,11 +307,12 @@ def test_a_cancelled_request_ends_all_its_spans(traced: Traced) -> None:
 def test_a_deadline_that_is_over_is_told_as_one(traced: Traced) -> None:
     header, trace_id, _ = traceparent(sampled=True)
     stopping = pb.StoppingOptions(ignore_eos=True)
-    request = traced.request(max_new_tokens=200, stopping=stopping)
+    # Long enough to be begun before it is over, and not to be done by then.
+    request = traced.request(max_new_tokens=200, n=8, stopping=stopping)
     with grpc.insecure_channel(traced.services.orchestrator) as channel:
         stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
         with pytest.raises(grpc.RpcError):
-            list(stub.Generate(request, timeout=0.15, metadata=(("traceparent", header),)))
+            list(stub.Generate(request, timeout=0.6, metadata=(("traceparent", header),)))
     root = traced.collector.trace(trace_id).root
     assert (root.status, root.error) == ("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED")
 
