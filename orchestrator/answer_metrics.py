@@ -6,6 +6,8 @@ draft's own. A draft in the sense of `spec_decode` is a round with at least one 
 
 from __future__ import annotations
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from orchestrator.events import Degraded, FinishReason
@@ -80,16 +82,18 @@ class AnswerMetrics:
         self._accepted = self._counter(
             "uag_spec_decode_num_accepted_tokens", "Candidates that the target chose itself."
         )
-        self._examined_at = self._counter(
+        examined_at = self._counter(
             "uag_spec_decode_num_examined_tokens_per_pos",
             "Of the candidates at a place, from 0, those that were looked at.",
             "position",
         )
-        self._accepted_at = self._counter(
+        accepted_at = self._counter(
             "uag_spec_decode_num_accepted_tokens_per_pos",
             "Of the candidates at a place, from 0, those that were accepted.",
             "position",
         )
+        # Looked up for each candidate.
+        self._examined_at, self._accepted_at = cache(examined_at.labels), cache(accepted_at.labels)
         self._accepted_length = Histogram(
             "uag_spec_decode_accepted_length",
             "Accepted candidates of a round with candidates.",
@@ -159,9 +163,9 @@ class AnswerMetrics:
         self._accepted.inc(accepted)
         self._accepted_length.observe(accepted)
         for place in range(examined):
-            self._examined_at.labels(str(place)).inc()
+            self._examined_at(place).inc()
         for place in range(accepted):
-            self._accepted_at.labels(str(place)).inc()
+            self._accepted_at(place).inc()
 
     def answered(
         self, reason: FinishReason, seconds_per_token: float | None, queue_seconds: float

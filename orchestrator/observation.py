@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from orchestrator.answer_metrics import AnswerMetrics
 from orchestrator.events import Degraded, FinishReason
@@ -31,7 +31,7 @@ from uag_common.telemetry.attributes import (
 )
 from uag_common.telemetry.names import CONVERT, DRAFT_WAIT, PREFILL
 from uag_common.telemetry.names import ROUND as ROUND_SPAN
-from uag_common.telemetry.spans import inner_span, tell, unrecorded
+from uag_common.telemetry.spans import inner_span, is_recording, tell, unrecorded
 
 SHOWN_ROUNDS = 200
 """Later rounds of an answer have no spans: nobody reads them, and a collector drops what is too
@@ -47,6 +47,8 @@ class Observation:
         self.degraded: Degraded | None = None
         self.rounds_not_shown = 0
         self._choice = choice
+        # What is not recorded must not pay for it in each round.
+        self._recorded = is_recording()
         self._metrics = metrics
         self._planned = self._candidates = 0
         self._context_length = 0
@@ -76,6 +78,8 @@ class Observation:
             )
 
     def _round_span(self, number: int) -> AbstractContextManager[object]:
+        if not self._recorded:
+            return nullcontext()
         if number > SHOWN_ROUNDS:
             self.rounds_not_shown += 1
             return unrecorded()
@@ -85,9 +89,12 @@ class Observation:
         """Around a wait for the draft's prefill."""
         return inner_span(DRAFT_WAIT)
 
-    @contextmanager
-    def converting(self) -> Iterator[None]:
+    def converting(self) -> AbstractContextManager[None]:
         """Around a conversion between the vocabularies."""
+        return self._converting() if self._recorded else self.tally.converting()
+
+    @contextmanager
+    def _converting(self) -> Iterator[None]:
         with inner_span(CONVERT), self.tally.converting():
             yield
 

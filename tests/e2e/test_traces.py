@@ -308,7 +308,8 @@ def test_a_deadline_that_is_over_is_told_as_one(traced: Traced) -> None:
     header, trace_id, _ = traceparent(sampled=True)
     stopping = pb.StoppingOptions(ignore_eos=True)
     # Long enough to be begun before it is over, and not to be done by then.
-    request = traced.request(max_new_tokens=200, n=8, stopping=stopping)
+    sampling = pb.SamplingOptions(temperature=1.0, seed=1)
+    request = traced.request(max_new_tokens=200, n=8, sampling=sampling, stopping=stopping)
     with grpc.insecure_channel(traced.services.orchestrator) as channel:
         stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
         with pytest.raises(grpc.RpcError):

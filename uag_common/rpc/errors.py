@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -115,10 +116,10 @@ class _Method:
     @contextmanager
     def _one_call(self, context: Context) -> Iterator[None]:
         if not self._ours:
-            with bugs_told():
+            with BUGS_TOLD:
                 yield
             return
-        with self._observed(context), self.calls.one(), bugs_told():
+        with self._observed(context), self.calls.one(), BUGS_TOLD:
             yield
 
     def _observed(self, context: Context) -> AbstractContextManager[None]:
@@ -192,17 +193,25 @@ class _Method:
         return one or self.handler.stream_unary or self.handler.stream_stream
 
 
-@contextmanager
-def bugs_told() -> Iterator[None]:
-    """Inside the span of what is done: a bug of ours is logged whole, in its trace, and told in a
-    word."""
-    try:
-        yield
-    except (UagError, grpc.aio.BaseError):
-        raise
-    except Exception as error:
+class _BugsTold:
+    """Stands inside the span of what is done: a bug of ours is logged whole, in its trace, and told
+    in a word."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        frames: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, UagError | grpc.aio.BaseError):
+            return
         log.error("unexpected failure in a call", exc_info=error)
         raise InternalError("internal error; the server's log tells more") from None
+
+
+BUGS_TOLD = _BugsTold()
 
 
 def _told(error: Exception) -> grpc.Status:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from opentelemetry.trace import Tracer
@@ -13,34 +13,45 @@ from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.model import Model
 from uag_common.model_settings import ModelServiceSettings
 from uag_common.prefix_cache import PrefixCache
-from uag_common.rpc.errors import bugs_told
+from uag_common.rpc.errors import BUGS_TOLD
 from uag_common.telemetry.attributes import REQUEST_MODEL, RPC_METHOD, RPC_SYSTEM
 from uag_common.telemetry.model_metrics import ModelMetrics
-from uag_common.telemetry.spans import server_span
+from uag_common.telemetry.spans import is_sampled, join, server_span
 from uag_common.worker import Worker
 
 MEGABYTE = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
 class SessionRoom:
     """What a session works in. `hold` is told the length of its context."""
 
-    idle: IdleTimer
-    hold: Callable[[int], None]
-    tracer: Tracer
-    model_id: str
+    def __init__(
+        self, idle: IdleTimer, hold: Callable[[int], None], tracer: Tracer, model_id: str
+    ) -> None:
+        self.hold = hold
+        self._idle = idle
+        self._tracer = tracer
+        self._model_id = model_id
+        self._joined = ""
+
+    def command(self, name: str, method: str, traceparent: str) -> AbstractContextManager[None]:
+        """Around the work at one command; it has a span if its caller has a recorded one."""
+        if is_sampled(traceparent):
+            return self._spanned(name, method, traceparent)
+        if traceparent != self._joined:
+            self._joined = traceparent
+            join(traceparent)
+        return self._working()
 
     @contextmanager
-    def command(self, name: str, method: str, traceparent: str) -> Iterator[None]:
-        """The work at one command; it has a span if the caller has a trace."""
-        attributes = {RPC_SYSTEM: "grpc", RPC_METHOD: method, REQUEST_MODEL: self.model_id}
-        span: AbstractContextManager[object] = (
-            server_span(self.tracer, name, traceparent, attributes)
-            if traceparent
-            else nullcontext()
-        )
-        with self.idle.working(), span, bugs_told():
+    def _spanned(self, name: str, method: str, traceparent: str) -> Iterator[None]:
+        attributes = {RPC_SYSTEM: "grpc", RPC_METHOD: method, REQUEST_MODEL: self._model_id}
+        with server_span(self._tracer, name, traceparent, attributes), self._working():
+            yield
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        with self._idle.working(), BUGS_TOLD:
             yield
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Generic, TypeVar, cast
 
 import grpc
@@ -20,7 +20,12 @@ from uag_common.telemetry.attributes import (
     SERVER_ADDRESS,
     SERVER_PORT,
 )
-from uag_common.telemetry.spans import Attributes, client_span, current_traceparent
+from uag_common.telemetry.spans import (
+    Attributes,
+    client_span,
+    current_traceparent,
+    is_recording,
+)
 
 Command = TypeVar("Command")
 Answer = TypeVar("Answer")
@@ -31,7 +36,7 @@ _WRITE_FAILED = "Internal error from Core"
 
 class CommandSpans:
     """The spans of a session's commands at their client. `method` is the stream's full name, and
-    `address` ("host:port") its server's."""
+    `address` ("host:port") its server's. Made where the span of the request is current."""
 
     def __init__(self, method: str, address: str, model_id: str) -> None:
         host, port = split(address)
@@ -43,9 +48,15 @@ class CommandSpans:
             REQUEST_MODEL: model_id,
         }
 
-    @contextmanager
-    def command(self, name: str) -> Iterator[str]:
+        # A request that is not recorded must not pay for its trace in each command.
+        self._quiet = None if is_recording() else nullcontext(current_traceparent())
+
+    def command(self, name: str) -> AbstractContextManager[str]:
         """Around a command; yields the trace context that its message carries."""
+        return self._quiet or self._spanned(name)
+
+    @contextmanager
+    def _spanned(self, name: str) -> Iterator[str]:
         with client_span(name, self._attributes):
             yield current_traceparent()
 

@@ -28,6 +28,9 @@ _W3C = TraceContextTextMapPropagator()
 _IDS = RandomIdGenerator()
 _TRACER = current.create_key("uag-tracer")
 
+_ODD = frozenset("13579bdf")
+"""The last hexadecimal digits of flags with the lowest bit: sampled."""
+
 _OUR_FAULT = ("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED")
 """By OpenTelemetry's conventions for gRPC, a client's mistake is no error of a server's span."""
 
@@ -59,6 +62,22 @@ def server_span(
             raise
         finally:
             span.end()
+
+
+def is_sampled(traceparent: str) -> bool:
+    """Whether the caller records its span."""
+    flags = traceparent[-2:]
+    return len(flags) == 2 and flags[1] in _ODD
+
+
+def is_recording() -> bool:
+    """Whether anything that is said here is kept."""
+    return trace.get_current_span().is_recording()
+
+
+def join(traceparent: str) -> None:
+    """The task goes on in the caller's trace, to be found by it in the log; nothing is recorded."""
+    current.attach(_W3C.extract({"traceparent": traceparent}, current.Context()))
 
 
 @contextmanager
@@ -103,6 +122,9 @@ def past_span(name: str, began: float, ended: float, attributes: Attributes | No
 @contextmanager
 def unrecorded() -> Iterator[None]:
     """Nothing inside is recorded, neither here nor by the services that are called from there."""
+    if not trace.get_current_span().is_recording():
+        yield
+        return
     outer = trace.get_current_span().get_span_context()
     hidden = trace.SpanContext(outer.trace_id, outer.span_id, is_remote=False)
     with _current(trace.NonRecordingSpan(hidden), None):
