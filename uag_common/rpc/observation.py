@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from prometheus_client import Counter, Gauge
 
 from uag_common.rpc.metadata import Context, traceparent
 from uag_common.telemetry.attributes import RPC_METHOD, RPC_SYSTEM
-from uag_common.telemetry.spans import server_span, status_of
+from uag_common.telemetry.spans import OUR_FAULT, server_span, status_of
 from uag_common.telemetry.telemetry import Telemetry
 
 
@@ -19,6 +20,7 @@ class CallObserver:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._tracer = telemetry.tracer
+        self._known = cache(self._know)
         self._finished = Counter(
             "uag_requests",
             "Calls that ended, by gRPC status.",
@@ -53,8 +55,14 @@ class CallObserver:
         with self._counted(method, lambda error: _status(error, context)):
             yield
 
+    def _know(self, method: str) -> None:
+        """A rate misses the first count of a series that did not exist before it."""
+        for status in ("OK", *OUR_FAULT):
+            self._finished.labels(method, status)
+
     @contextmanager
     def _counted(self, method: str, status: Callable[[BaseException], str]) -> Iterator[None]:
+        self._known(method)
         self._running.labels(method).inc()
         ended = "OK"
         try:
