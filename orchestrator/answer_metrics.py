@@ -112,7 +112,7 @@ class AnswerMetrics:
             "uag_draft_model_tokens_rolled_back", "Draft tokens taken back from the draft's cache."
         )
         self._rollbacks = self._counter(
-            "uag_draft_rollbacks", "Times that at least one was taken back."
+            "uag_draft_rollbacks", "Times that draft tokens were taken back."
         )
         self._serving = Gauge(
             "uag_peer_serving",

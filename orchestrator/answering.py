@@ -52,10 +52,19 @@ class Answering:
         PromptTooLongError or OverloadedError before any model runs, PeerUnavailableError if there
         is no target."""
         began = time.perf_counter()
-        check_request(request)
         request = identified(request)
         record = RequestRecord(request, self._metrics, self._log, began)
-        with record.kept(), self._ending(request.stopping.time_limit_seconds) as end:
+        with record.kept():
+            check_request(request)
+            record.checked()
+            async with aclosing(self._answer(request, record)) as events:
+                async for event in events:
+                    yield event
+
+    async def _answer(
+        self, request: AnswerRequest, record: RequestRecord
+    ) -> AsyncGenerator[Event, None]:
+        with self._ending(request.stopping.time_limit_seconds) as end:
             with inner_span(PREPARE):
                 plan = await self._plan(request, record, end)
             async with aclosing(_events(plan, record)) as events:

@@ -195,6 +195,7 @@ class ModelDrafter:
         if self._session is not None:
             self._session.close()
         self._reopens += 1
+        self._observation.reopened()
         if self._reopens > MAX_REOPENS:
             self._give_up(reason)
             return

@@ -38,6 +38,14 @@ SHOWN_ROUNDS = 200
 much. The totals of the request count them all."""
 
 
+class _Round:
+    """What is known of a round until now; `verified`: its candidates, once they are."""
+
+    def __init__(self) -> None:
+        self.planned = 0
+        self.verified: int | None = None
+
+
 class Observation:
     """Of the answer with that index; `began` is when its request came, by `time.perf_counter`."""
 
@@ -46,11 +54,13 @@ class Observation:
         self.reason: FinishReason | None = None
         self.degraded: Degraded | None = None
         self.rounds_not_shown = 0
+        self.reopens = 0
+        self.draft_wait_seconds = 0.0
         self._choice = choice
         # What is not recorded must not pay for it in each round.
         self._recorded = is_recording()
         self._metrics = metrics
-        self._planned = self._candidates = 0
+        self._round = _Round()
         self._context_length = 0
 
     def prefill(self) -> AbstractContextManager[object]:
@@ -67,14 +77,17 @@ class Observation:
     def round(self, number: int) -> Iterator[None]:
         """Around a round."""
         began, converted = time.perf_counter(), self.tally.convert_seconds
-        self._planned = self._candidates = 0
+        this = self._round = _Round()
         with self._round_span(number):
             yield
-            self._metrics.planned(self._planned)
+            if this.verified is None:
+                # The answer ended in the middle of it.
+                return
+            self._metrics.planned(this.planned)
             self._metrics.round_ended(
                 time.perf_counter() - began,
                 self.tally.convert_seconds - converted,
-                drafted=self._candidates > 0,
+                drafted=this.verified > 0,
             )
 
     def _round_span(self, number: int) -> AbstractContextManager[object]:
@@ -85,9 +98,19 @@ class Observation:
             return unrecorded()
         return inner_span(ROUND_SPAN, {CHOICE: self._choice, ROUND: number})
 
-    def waiting_for_draft(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def waiting_for_draft(self) -> Iterator[None]:
         """Around a wait for the draft's prefill."""
-        return inner_span(DRAFT_WAIT)
+        began = time.perf_counter()
+        try:
+            with inner_span(DRAFT_WAIT):
+                yield
+        finally:
+            self.draft_wait_seconds += time.perf_counter() - began
+
+    def reopened(self) -> None:
+        """The draft had lost the context and gets it anew."""
+        self.reopens += 1
 
     def converting(self) -> AbstractContextManager[None]:
         """Around a conversion between the vocabularies."""
@@ -100,7 +123,7 @@ class Observation:
 
     def commanded(self, command: DraftCommand, rolled_back: int) -> None:
         """What the draft is told next."""
-        self._planned = command.max_tokens
+        self._round.planned = command.max_tokens
         self.tally.rolled_back(rolled_back)
         self._metrics.rolled_back(rolled_back)
         tell(
@@ -124,7 +147,7 @@ class Observation:
 
     def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
         self.tally.verified(candidates, accepted, committed, spent)
-        self._candidates = candidates
+        self._round.verified = candidates
         examined = min(committed, candidates)
         self._metrics.verified(candidates, examined, accepted, committed)
         self._context_length += committed

@@ -17,8 +17,10 @@ LogRequests = Literal["off", "summary", "text"]
 
 @dataclass(frozen=True, slots=True)
 class EndedRequest:
-    """How a request ended; `degraded` tells why its drafting stopped, if it did."""
+    """How a request ended. `request_id` is empty for one that was refused at once; `degraded` tells
+    why its drafting stopped, if it did, and `error` why it failed."""
 
+    request_id: str
     status: str
     seconds: float
     first_token_seconds: float | None
@@ -26,6 +28,7 @@ class EndedRequest:
     completion_tokens: int
     finish_reasons: tuple[str, ...]
     degraded: str | None
+    error: str | None
 
 
 class RequestLog:
@@ -44,18 +47,23 @@ class RequestLog:
         if self._wanted == "off":
             return
         told: dict[str, str | int | float | None] = {
-            "request_id": request.request_id,
+            "request_id": ended.request_id,
             "status": ended.status,
-            "seconds": round(ended.seconds, 6),
-            "first_token_seconds": ended.first_token_seconds,
+            "seconds": _rounded(ended.seconds),
+            "first_token_seconds": _rounded(ended.first_token_seconds),
             "prompt_tokens": ended.prompt_tokens,
             "completion_tokens": ended.completion_tokens,
             "finish_reasons": ",".join(ended.finish_reasons),
             "degraded": ended.degraded,
+            "error": ended.error,
         }
         if self.with_text:
             told |= {"prompt": _text(request), "answer": answer}
         log.info("request ended", extra=event_fields(**told))
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
 
 
 def _text(request: AnswerRequest) -> str:

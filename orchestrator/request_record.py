@@ -15,6 +15,7 @@ from orchestrator.observation import Observation
 from orchestrator.request import AnswerRequest, ChatPrompt
 from orchestrator.request_log import EndedRequest, RequestLog
 from orchestrator.resolving import Resolved
+from uag_common.errors import InvalidRequestError, UagError
 from uag_common.telemetry import attributes as names
 from uag_common.telemetry.spans import Attributes, current_trace_id, status_of
 
@@ -28,16 +29,21 @@ class RequestRecord:
     ) -> None:
         self.trace_id = current_trace_id()
         self._span = trace.get_current_span()
-        self._span.set_attributes(_labels(request))
         self._request = request
         self._metrics = metrics
         self._log = log
         self._began = began
+        self._id = ""
         self._prompt_tokens = 0
         self._cached_tokens = 0
         self._first_token: float | None = None
         self._observations: list[Observation] = []
         self._said: list[str] = []
+
+    def checked(self) -> None:
+        """What the request says of itself may be shown."""
+        self._id = self._request.request_id
+        self._span.set_attributes(_labels(self._request))
 
     def resolved(self, resolved: Resolved, target: str, draft: str, prompt_tokens: int) -> None:
         """What will be done; `target` and `draft` are ids of models, the latter may be empty."""
@@ -51,7 +57,9 @@ class RequestRecord:
         return observation
 
     def started(self, cached_tokens: int) -> None:
-        """The first token is there."""
+        """The first token is there, or the answer was over before it."""
+        if not self._completion_tokens:
+            return
         self._cached_tokens = cached_tokens
         self._first_token = time.perf_counter() - self._began
         self._metrics.first_token(self._first_token)
@@ -67,16 +75,17 @@ class RequestRecord:
         try:
             yield
             self._metrics.request_ended(time.perf_counter() - self._began)
-            self._tell("OK")
+            self._tell("OK", None)
         except BaseException as error:
-            self._tell(status_of(error))
+            self._tell(status_of(error), _told(error))
             raise
 
-    def _tell(self, status: str) -> None:
+    def _tell(self, status: str, error: str | None) -> None:
         self._span.set_attributes(self._totals())
         self._log.ended(
             self._request,
             EndedRequest(
+                request_id=self._id,
                 status=status,
                 seconds=time.perf_counter() - self._began,
                 first_token_seconds=self._first_token,
@@ -84,6 +93,7 @@ class RequestRecord:
                 completion_tokens=self._completion_tokens,
                 finish_reasons=self._reasons(),
                 degraded=next((one.reason for one in self._degraded()), None),
+                error=error,
             ),
             "".join(self._said),
         )
@@ -107,6 +117,8 @@ class RequestRecord:
             names.FINISH_REASONS: self._reasons(),
             names.OUTPUT_TOKENS: self._completion_tokens,
             names.ROUNDS_NOT_SHOWN: sum(one.rounds_not_shown for one in self._observations),
+            names.REOPENS: sum(one.reopens for one in self._observations),
+            names.DRAFT_WAIT_SECONDS: sum(one.draft_wait_seconds for one in self._observations),
         }
         if self._first_token is not None:
             told[names.FIRST_TOKEN_SECONDS] = self._first_token
@@ -144,6 +156,19 @@ _TIMES: Mapping[str, str] = {
 }
 
 
+def _told(error: BaseException) -> str | None:
+    """What may be told of it: what is wrong with a field can be a text of the client's."""
+    if isinstance(error, InvalidRequestError):
+        # An index can be a key that the client gave.
+        return error.field.partition("[")[0]
+    return str(error) if isinstance(error, UagError) else None
+
+
+def _signed(seed: int | None) -> int | None:
+    """Half of the seeds are more than an attribute can hold."""
+    return seed if seed is not None and seed < 1 << 63 else None
+
+
 def _labels(request: AnswerRequest) -> Attributes:
     """What a request says of itself."""
     return {
@@ -167,8 +192,9 @@ def _parameters(resolved: Resolved, target: str, draft: str) -> Attributes:
         names.REQUEST_TEMPERATURE: sampling.temperature,
         names.REQUEST_TOP_P: sampling.top_p,
         names.REQUEST_TOP_K: sampling.top_k,
-        names.REQUEST_SEED: sampling.seed,
+        names.REQUEST_SEED: _signed(sampling.seed),
         names.REQUEST_CHOICES: resolved.n,
         names.PLANNED: resolved.draft_tokens,
+        names.SPECULATION: resolved.request.speculation.mode.value,
     }
     return {name: value for name, value in told.items() if value is not None}

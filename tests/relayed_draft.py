@@ -14,16 +14,18 @@ from orchestrator.draft_client import DRAFT_SERVICE
 from tests.threaded_server import TokenizerOnly, threaded_server
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
-from uag_common.errors import PeerUnavailableError
+from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.rpc.metadata import Context
 
 
 @dataclass
 class RelayServicer(draft_pb2_grpc.DraftServiceServicer):
-    """Passes sessions on to `address`; fails each command of round `dies_in` and later."""
+    """Passes sessions on to `address`; fails each command of round `dies_in` and later; the
+    context is lost once, in round `forgets_in`."""
 
     address: str
     dies_in: int | None = None
+    forgets_in: int | None = None
 
     async def Session(  # noqa: N802 - named by the contract
         self,
@@ -35,6 +37,9 @@ class RelayServicer(draft_pb2_grpc.DraftServiceServicer):
             async for request in request_iterator:
                 if self.dies_in is not None and request.propose.round >= self.dies_in:
                     raise PeerUnavailableError("the draft died")
+                if self.forgets_in is not None and request.propose.round >= self.forgets_in:
+                    self.forgets_in = None
+                    raise StaleContextError("the context is another")
                 await call.write(request)
                 yield await call.read()
 

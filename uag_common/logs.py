@@ -95,8 +95,15 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - named by logging
         line = super().formatMessage(record)
         for name, value in _fields(record).items():
-            line += f" {name}={json.dumps(_value(value), ensure_ascii=False)}"
-        return line
+            line += f" {name}={_one_line(value)}"
+        span = trace.get_current_span().get_span_context()
+        return f"{line} trace_id={trace.format_trace_id(span.trace_id)}" if span.is_valid else line
+
+
+def _one_line(value: FieldValue) -> str:
+    """As JSON, in the letters that people read; all that could end a line is escaped."""
+    told = json.dumps(_value(value), ensure_ascii=False)
+    return told if len(told.splitlines()) <= 1 else json.dumps(_value(value))
 
 
 class RepeatFilter(logging.Filter):

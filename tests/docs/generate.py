@@ -15,6 +15,7 @@ from tests.docs import (
     api_reference,
     conversion_example,
     memory_tables,
+    metrics_table,
     settings_tables,
     speed_tables,
 )
@@ -29,6 +30,7 @@ BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
         "settings-of-models": settings_tables.of_models,
         "settings-of-each": settings_tables.of_each,
     },
+    DOCS / "operations.md": {"metrics": metrics_table.table},
     DOCS / "api.md": {"api": api_reference.reference},
     DOCS / "how-it-works.md": {"conversion-example": conversion_example.example},
     DOCS / "choosing-a-pair.md": {

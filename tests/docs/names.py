@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from prometheus_client import (
@@ -37,9 +38,19 @@ OTHER_VARIABLES = frozenset(
 _ALL = "role"
 
 
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A metric by the name that a scrape shows it under."""
+
+    name: str
+    kind: str
+    labels: frozenset[str]
+    help: str
+
+
 @cache
-def metrics() -> Mapping[str, frozenset[str]]:
-    """The labels of each metric by the name that a scrape shows it under."""
+def registered() -> tuple[Registered, ...]:
+    """All metrics of the three services."""
     telemetry = Telemetry.unseen("test")
     registry = telemetry.registry
     before = set(registry._collector_to_names)
@@ -50,16 +61,21 @@ def metrics() -> Mapping[str, frozenset[str]]:
     LoadedModel.of(FakeModel(), worker, settings, ModelMetrics(registry), telemetry.tracer)
     worker.close()
     ours = (collector for collector in registry._collector_to_names if collector not in before)
-    return dict(_shown(collector) for collector in ours if isinstance(collector, MetricWrapperBase))
+    return tuple(_shown(metric) for metric in ours if isinstance(metric, MetricWrapperBase))
 
 
-def _shown(metric: MetricWrapperBase) -> tuple[str, frozenset[str]]:
-    labels = frozenset(metric._labelnames) | {_ALL}
+def metrics() -> Mapping[str, frozenset[str]]:
+    """The labels of each metric by the name that a scrape shows it under."""
+    return {metric.name: metric.labels for metric in registered()}
+
+
+def _shown(metric: MetricWrapperBase) -> Registered:
+    labels, name = frozenset(metric._labelnames) | {_ALL}, metric._name
     if isinstance(metric, Counter):
-        return f"{metric._name}_total", labels
-    if isinstance(metric, Info):
-        return f"{metric._name}_info", labels | set(metric._value)
-    return metric._name, labels
+        name = f"{name}_total"
+    elif isinstance(metric, Info):
+        name, labels = f"{name}_info", labels | set(metric._value)
+    return Registered(name, str(metric._type), labels, metric._documentation)
 
 
 def process_metrics() -> frozenset[str]:

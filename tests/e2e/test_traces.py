@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from orchestrator.observation import SHOWN_ROUNDS
+from tests.relayed_draft import relayed_draft
 from tests.services import RunningServices, running_services
 from tests.telemetry.collector import CLOCK_NS, Collector, Span, Trace, collecting
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
@@ -202,6 +203,7 @@ def test_the_root_tells_the_request_and_its_totals(traced: Traced) -> None:
         "gen_ai.request.seed": 7,
         "gen_ai.request.choice.count": 1,
         "gen_ai.response.id": "r-7",
+        "uag.speculation.mode": "force",
         "gen_ai.response.finish_reasons": (finish_reason(finished),),
         "gen_ai.usage.output_tokens": finished.usage.completion_tokens,
         "uag.request.id": "r-7",
@@ -385,6 +387,32 @@ def test_a_collector_that_fails_costs_no_request_and_no_trace(traced: Traced, fa
 
 def spelled(events: list[pb.GenerateResponse]) -> tuple[int, ...]:
     return tuple(token.id for event in events for token in event.delta.tokens)
+
+
+def test_a_draft_that_lost_its_context_is_seen_in_the_trace(
+    gpt2: Path, llama: Path, traced: Traced
+) -> None:
+    with (
+        relayed_draft(gpt2, 600, traced.services.draft) as relay,
+        running_services(llama, None, draft_address=relay.address) as services,
+    ):
+        forgetful = Traced(services, traced.collector)
+        relay.servicer.forgets_in = 2
+        events = forgetful.generated(forgetful.request(max_new_tokens=40))
+        trace = forgetful.collector.trace(events[0].started.trace_id, some_lost=True)
+    check_nesting(trace)
+    assert trace.root.of("uag.draft.reopens") == 1
+    refused = [span for span in trace.named("draft.propose") if span.error is not None]
+    assert [(span.kind, span.status) for span in refused] == [("CLIENT", "FAILED_PRECONDITION")]
+    opened = [span for span in trace.named("draft.open") if span.kind == "CLIENT"]
+    assert len(opened) == 2, trace.outline()
+    again = opened[1]
+    assert again.began >= refused[0].ended - CLOCK_NS
+    (round_,) = (span for span in trace.spans if span.span_id == again.parent_id)
+    assert (round_.name, round_.of("uag.round")) == ("round", 2)
+    told = trace.root.attributes["uag.draft.wait.seconds"]
+    waited = sum(span.ended - span.began for span in trace.named("draft.wait"))
+    assert told == pytest.approx(waited / 1e9, abs=0.005)
 
 
 def test_a_draft_that_dies_is_seen_in_the_trace(traced: Traced) -> None:

@@ -52,6 +52,14 @@ async def checks(channel: Any, *names: str) -> list[bool]:
     return [await check(channel, name) for name in names]
 
 
+async def test_all_names_are_listed() -> None:
+    async with serving(trivial_server()) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = await stub.List(health_pb2.HealthListRequest(), timeout=5)
+    told = {name: status.status == SERVING for name, status in answer.statuses.items()}
+    assert told == dict.fromkeys((LIVE, *READY_NAMES), True)
+
+
 def watch(channel: Any, name: str) -> Any:
     request = health_pb2.HealthCheckRequest(service=name)
     return health_pb2_grpc.HealthStub(channel).Watch(request, timeout=30)

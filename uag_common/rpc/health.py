@@ -76,6 +76,10 @@ class Health:
         peer = self._peers.get(name)
         return None if peer is None else peer and welcome
 
+    def names(self) -> tuple[str, ...]:
+        """All that something is told of."""
+        return (*self._ready_names, LIVE, *self._peers)
+
     def _tell(self) -> None:
         told, self.changed = self.changed, asyncio.Event()
         told.set()
@@ -95,6 +99,14 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
             # As the protocol has it. No typed error: the name is no fault of a client of ours.
             await context.abort(grpc.StatusCode.NOT_FOUND, "nothing here has that name")
         return _response(serves)
+
+    async def List(  # noqa: N802
+        self,
+        request: health_pb2.HealthListRequest,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
+    ) -> health_pb2.HealthListResponse:
+        statuses = {name: _response(self._health.serves(name)) for name in self._health.names()}
+        return health_pb2.HealthListResponse(statuses=statuses)
 
     async def Watch(  # noqa: N802
         self,

@@ -88,9 +88,9 @@ class LoadedModel:
         show("uag_sessions", "Open sessions.", lambda: admission.open_sessions)
         show("uag_sessions_max", "Most sessions that may be open.", lambda: admission.max_sessions)
         show("uag_pending_steps", "Steps that wait or run.", lambda: self.worker.pending)
-        show("uag_kept_prefixes", "Caches of ended sessions.", lambda: prefixes.kept_prefixes)
-        show("uag_kept_prefix_bytes", "Bytes that they take.", lambda: prefixes.kept_bytes)
-        show("uag_kept_prefix_bytes_max", "Most that they may.", lambda: prefixes.max_bytes)
+        show("uag_kept_prefixes", "Caches kept of ended sessions.", lambda: prefixes.kept_prefixes)
+        show("uag_kept_prefix_bytes", "Bytes of the kept caches.", lambda: prefixes.kept_bytes)
+        show("uag_kept_prefix_bytes_max", "Most bytes of kept caches.", lambda: prefixes.max_bytes)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[SessionRoom]:

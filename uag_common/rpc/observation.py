@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import get_args
 
 from prometheus_client import Counter, Gauge
 
+from uag_common.errors import Status
 from uag_common.rpc.metadata import Context, traceparent
 from uag_common.telemetry.attributes import RPC_METHOD, RPC_SYSTEM
-from uag_common.telemetry.spans import OUR_FAULT, server_span, status_of
+from uag_common.telemetry.spans import server_span, status_of
 from uag_common.telemetry.telemetry import Telemetry
 
 
@@ -57,7 +59,7 @@ class CallObserver:
 
     def _know(self, method: str) -> None:
         """A rate misses the first count of a series that did not exist before it."""
-        for status in ("OK", *OUR_FAULT):
+        for status in ("OK", *get_args(Status)):
             self._finished.labels(method, status)
 
     @contextmanager
@@ -75,9 +77,14 @@ class CallObserver:
             self._finished.labels(method, ended).inc()
 
 
+DEADLINE_SLACK_SECONDS = 0.25
+"""A client's deadline runs from when it sends a call, the server's from when that arrives."""
+
+
 def _status(error: BaseException, context: Context) -> str:
     """gRPC cancels a call whose deadline is over as it cancels one whose client is gone."""
     left = context.time_remaining()
-    if isinstance(error, asyncio.CancelledError) and left is not None and left <= 0:
+    near = left is not None and left <= DEADLINE_SLACK_SECONDS
+    if isinstance(error, asyncio.CancelledError) and near:
         return "DEADLINE_EXCEEDED"
     return status_of(error)

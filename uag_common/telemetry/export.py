@@ -59,7 +59,10 @@ class Tracing:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
         provider = TracerProvider(resource=_resource(service_name), shutdown_on_exit=False)
-        exporting: SpanProcessor = BatchSpanProcessor(OTLPSpanExporter())
+        try:
+            exporting: SpanProcessor = BatchSpanProcessor(OTLPSpanExporter())
+        except ValueError as error:
+            raise StartError(f"OTEL_BSP_... or OTEL_EXPORTER_OTLP_...: {error}") from error
         provider.add_span_processor(WholeCommands(exporting) if by_command else exporting)
         return cls(provider)
 

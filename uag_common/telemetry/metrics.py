@@ -6,8 +6,13 @@ library's global one: what runs in one process for a test does not count togethe
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
-from wsgiref.simple_server import WSGIServer
+from functools import partial
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import prometheus_client
 from prometheus_client import (
@@ -17,9 +22,16 @@ from prometheus_client import (
     CollectorRegistry,
     Metric,
 )
+from prometheus_client.exposition import choose_encoder
 
 from uag_common.addresses import BadAddressError, check_free, split
 from uag_common.errors import StartError
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+MOST_CONNECTIONS = 32
+"""To the page of metrics; one more is closed."""
 
 STEP_BUCKETS = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
@@ -73,12 +85,11 @@ class MetricsPage:
             raise StartError(f"{setting}: {error}") from error
         check_free(listen, f"stop it, or choose another address in {setting}")
         try:
-            self._server: WSGIServer
-            self._server, self._thread = prometheus_client.start_http_server(
-                port, host.strip("[]"), registry
-            )
+            self._server = _Server(host.strip("[]"), port, registry)
         except OSError as error:
             raise StartError(f"cannot listen on {listen} ({error}), see {setting}") from error
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -88,3 +99,53 @@ class MetricsPage:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Handler(WSGIRequestHandler):
+    """Gives up on who says nothing, and writes no log of its own."""
+
+    timeout = 5.0
+
+    def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - the library's name
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each connection, and few connections: they must not take the files of the
+    process from its calls."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__((host, port), _Handler)
+        self.set_app(partial(_page, registry))
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A reader that went away is no event."""
+
+
+def _page(
+    registry: CollectorRegistry, environ: WSGIEnvironment, start_response: StartResponse
+) -> list[bytes]:
+    # No part of it by name, as the library has it: that would go round the role.
+    if environ.get("PATH_INFO") != "/metrics":
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [b"metrics are at /metrics\n"]
+    encoder, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+    page: bytes = encoder(registry)
+    start_response("200 OK", [("Content-Type", content_type)])
+    return [page]

@@ -62,7 +62,7 @@ class ModelMetrics:
         )
         self._hit = Counter(
             "uag_prefix_cache_hit_tokens",
-            "Those of them that were found in another session's cache.",
+            "Tokens of contexts that were found in another session's cache.",
             registry=registry,
         )
 

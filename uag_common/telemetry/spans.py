@@ -31,7 +31,7 @@ _TRACER = current.create_key("uag-tracer")
 _ODD = frozenset("13579bdf")
 """The last hexadecimal digits of flags with the lowest bit: sampled."""
 
-OUR_FAULT = ("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED")
+_OUR_FAULT = ("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED")
 """By OpenTelemetry's conventions for gRPC, a client's mistake is no error of a server's span."""
 
 
@@ -56,9 +56,9 @@ def server_span(
     with _current(span, tracer):
         try:
             yield span
-            _tell(span, "OK", OUR_FAULT)
+            _tell(span, "OK", _OUR_FAULT)
         except BaseException as error:
-            _tell(span, (status or status_of)(error), OUR_FAULT)
+            _tell(span, (status or status_of)(error), _OUR_FAULT)
             raise
         finally:
             span.end()
@@ -83,14 +83,14 @@ def join(traceparent: str) -> None:
 @contextmanager
 def client_span(name: str, attributes: Attributes | None = None) -> Iterator[trace.Span]:
     """A call to another service, inside the current span. By the conventions every status but OK is
-    an error to a client."""
+    an error to a client; what the client itself gave up is none."""
     with _inside(name, trace.SpanKind.CLIENT, attributes) as span:
         try:
             yield span
             _tell(span, "OK", ())
         except BaseException as error:
             status = status_of(error)
-            _tell(span, status, (status,))
+            _tell(span, status, () if status == "CANCELLED" else (status,))
             raise
 
 
@@ -103,7 +103,7 @@ def inner_span(name: str, attributes: Attributes | None = None) -> Iterator[trac
         except BaseException as error:
             status = status_of(error)
             span.set_attribute(ERROR_TYPE, status)
-            if status in OUR_FAULT:
+            if status in _OUR_FAULT:
                 span.set_status(trace.StatusCode.ERROR, status)
             raise
 
