@@ -81,7 +81,8 @@ class RequestRecord:
             raise
 
     def _tell(self, status: str, error: str | None) -> None:
-        self._span.set_attributes(self._totals())
+        if self._span.is_recording():
+            self._span.set_attributes(self._totals())
         self._log.ended(
             self._request,
             EndedRequest(
@@ -122,12 +123,10 @@ class RequestRecord:
         }
         if self._first_token is not None:
             told[names.FIRST_TOKEN_SECONDS] = self._first_token
-        for name, figure in _COUNTS.items():
-            counts = (one.tally.speculation() for one in self._observations)
-            told[name] = sum(getattr(count, figure) for count in counts)
-        for name, figure in _TIMES.items():
-            times = (one.tally.times() for one in self._observations)
-            told[name] = sum(getattr(spent, figure) for spent in times)
+        counts = [one.tally.speculation() for one in self._observations]
+        times = [one.tally.times() for one in self._observations]
+        told |= {name: sum(getattr(one, of) for one in counts) for name, of in _COUNTS.items()}
+        told |= {name: sum(getattr(one, of) for one in times) for name, of in _TIMES.items()}
         for degraded in self._degraded()[:1]:
             told[names.DEGRADED_REASON] = degraded.reason
             told[names.DEGRADED_ROUND] = degraded.since_round

@@ -85,6 +85,7 @@ def _status(error: BaseException, context: Context) -> str:
     """gRPC cancels a call whose deadline is over as it cancels one whose client is gone."""
     left = context.time_remaining()
     near = left is not None and left <= DEADLINE_SLACK_SECONDS
-    if isinstance(error, asyncio.CancelledError) and near:
+    # An answer that is being written when its call is cancelled is closed.
+    if isinstance(error, asyncio.CancelledError | GeneratorExit) and near:
         return "DEADLINE_EXCEEDED"
     return status_of(error)
