@@ -257,7 +257,9 @@ async def test_a_request_that_is_dropped_between_answers_ends_its_span(
     gc.collect()
     await asyncio.sleep(0.1)
     assert attributes(recorder.only)[STATUS] == "CANCELLED"
-    assert not caplog.records
+    # Threads of other tests may still be looking for their collectors.
+    told = [record for record in caplog.records if ".exporter." not in record.name]
+    assert not told
 
 
 async def test_requests_side_by_side_do_not_see_each_other(recorder: Recorder) -> None:
