@@ -17,8 +17,7 @@ from orchestrator.servicer import ORCHESTRATOR, OrchestratorServicer
 from orchestrator.settings import OrchestratorSettings
 from orchestrator.verify_client import VERIFY_SERVICE
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
-from uag_common.addresses import BadAddressError, split
-from uag_common.errors import StartError
+from uag_common.addresses import split_setting
 from uag_common.freed_memory import give_back
 from uag_common.process import run_service
 from uag_common.rpc.server import RpcServer, StopSignal
@@ -28,17 +27,10 @@ from uag_common.telemetry.telemetry import Telemetry, shown
 log = logging.getLogger("orchestrator")
 
 
-def _check_address(settings: OrchestratorSettings, field: str, address: str) -> None:
-    try:
-        split(address)
-    except BadAddressError as error:
-        raise StartError(f"{variable_name(type(settings), field)}: {error}") from error
-
-
 async def serve(settings: OrchestratorSettings) -> None:
     """Ready while the target is; a draft may come and go, and health tells of it by its name."""
-    _check_address(settings, "draft", settings.draft)
-    _check_address(settings, "verify", settings.verify)
+    split_setting(settings.draft, variable_name(type(settings), "draft"))
+    split_setting(settings.verify, variable_name(type(settings), "verify"))
     with shown("orchestrator", settings) as telemetry:
         await _serve(settings, telemetry)
 

@@ -29,12 +29,27 @@ def split(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def split_setting(address: str, setting: str) -> tuple[str, int]:
+    """As `split`, of what a setting says. Raises StartError that names the `setting`."""
+    try:
+        return split(address)
+    except BadAddressError as error:
+        raise StartError(f"{setting}: {error}") from error
+
+
+def check_listen(listen: str, setting: str) -> tuple[str, int]:
+    """Host (as written) and port, which nobody has. Raises StartError that names the `setting`."""
+    host, port = split_setting(listen, setting)
+    check_free(listen, f"stop it, or choose another address in {setting}")
+    return host, port
+
+
 def with_real_port(listen: str) -> str:
     """The same with a free port in place of port 0: a child cannot tell which one it took."""
     host, port = split(listen)
     if port:
         return listen
-    with socket.create_server((host.strip("[]"), 0), family=_family(host)) as server:
+    with socket.create_server((host.strip("[]"), 0), family=family_of(host)) as server:
         return f"{host}:{server.getsockname()[1]}"
 
 
@@ -48,7 +63,7 @@ def check_free(listen: str, remedy: str) -> None:
     """Raises StartError that names who has the port."""
     host, port = split(listen)
     try:
-        with socket.create_server((host.strip("[]"), port), family=_family(host)):
+        with socket.create_server((host.strip("[]"), port), family=family_of(host)):
             pass
     except OSError as error:
         raise StartError(
@@ -66,5 +81,6 @@ def answers(address: str, timeout_seconds: float = 1.0) -> bool:
         return False
 
 
-def _family(host: str) -> socket.AddressFamily:
+def family_of(host: str) -> socket.AddressFamily:
+    """Of a host as it is written in an address."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET

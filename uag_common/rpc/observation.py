@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -84,8 +83,5 @@ DEADLINE_SLACK_SECONDS = 0.25
 def _status(error: BaseException, context: Context) -> str:
     """gRPC cancels a call whose deadline is over as it cancels one whose client is gone."""
     left = context.time_remaining()
-    near = left is not None and left <= DEADLINE_SLACK_SECONDS
-    # An answer that is being written when its call is cancelled is closed.
-    if isinstance(error, asyncio.CancelledError | GeneratorExit) and near:
-        return "DEADLINE_EXCEEDED"
-    return status_of(error)
+    status, near = status_of(error), left is not None and left <= DEADLINE_SLACK_SECONDS
+    return "DEADLINE_EXCEEDED" if status == "CANCELLED" and near else status

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 
-from uag_common.addresses import BadAddressError, check_free, split
+from uag_common.addresses import check_listen
 from uag_common.errors import StartError
 from uag_common.rpc.calls import OpenCalls
 from uag_common.rpc.channel import SERVER_OPTIONS
@@ -56,12 +56,8 @@ class RpcServer:
     async def start(self, listen: str, setting: str) -> int:
         """Binds `listen` ("host:port", port 0 takes a free one), answers from then on, and returns
         the port. Raises StartError that names the `setting` and who has the port."""
-        try:
-            split(listen)
-        except BadAddressError as error:
-            raise StartError(f"{setting}: {error}") from error
         # gRPC would print a line of its own for each address that it cannot have.
-        check_free(listen, f"stop it, or choose another address in {setting}")
+        check_listen(listen, setting)
         try:
             port = self.grpc.add_insecure_port(listen)
         except RuntimeError as error:

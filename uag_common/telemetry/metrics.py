@@ -6,7 +6,6 @@ library's global one: what runs in one process for a test does not count togethe
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +23,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
-from uag_common.addresses import BadAddressError, check_free, split
+from uag_common.addresses import check_listen, family_of
 from uag_common.errors import StartError
 
 if TYPE_CHECKING:
@@ -79,13 +78,9 @@ class MetricsPage:
     def __init__(self, listen: str, registry: CollectorRegistry, setting: str) -> None:
         """Binds `listen` ("host:port", port 0 takes a free one). Raises StartError that names the
         `setting`."""
+        host, port = check_listen(listen, setting)
         try:
-            host, port = split(listen)
-        except BadAddressError as error:
-            raise StartError(f"{setting}: {error}") from error
-        check_free(listen, f"stop it, or choose another address in {setting}")
-        try:
-            self._server = _Server(host.strip("[]"), port, registry)
+            self._server = _Server(host, port, registry)
         except OSError as error:
             raise StartError(f"cannot listen on {listen} ({error}), see {setting}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -117,9 +112,9 @@ class _Server(ThreadingMixIn, WSGIServer):
     request_queue_size = 64
 
     def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.address_family = family_of(host)
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        super().__init__((host, port), _Handler)
+        super().__init__((host.strip("[]"), port), _Handler)
         self.set_app(partial(_page, registry))
 
     def process_request(self, request: Any, client_address: Any) -> None:
