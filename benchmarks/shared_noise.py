@@ -27,6 +27,7 @@ from uag_common.context import ContextVersion
 from uag_common.decoding import Decoding, PrefixReuse, Sampling
 from uag_common.engine.causal import CausalModel
 from uag_common.engine.load import load_folder
+from uag_common.model import run_alone, run_step
 from uag_common.models import catalogue
 from uag_common.models.source import resolve
 from uag_common.prefix_cache import PrefixCache
@@ -77,7 +78,7 @@ def draw_answer(target: Loaded, prompt_ids: Sequence[int], sampling: Sampling) -
     sequence, answer = target.model.new_sequence(), list[int]()
     sequence.extend(prompt_ids)
     while len(answer) < NEW_TOKENS:
-        logits = sequence.forward(1)
+        logits = run_alone(target.model, sequence, 1)
         choice = chooser.choose(logits, 0, sequence.ids, len(sequence.ids))
         chooser.advance(choice.id)
         sequence.extend((choice.id,))
@@ -95,7 +96,7 @@ def guess(
     ids = tuple(conversion.draft_ids)
     opening = OpenCommand(ids, len(ids), sampling, PrefixReuse(), priority=0)
     drafter = CausalDrafter(draft.model, PrefixCache(0), opening)
-    drafter.open()
+    run_step(draft.model, drafter.open())
     conversion.commit(answer[:1])
     at, examined, accepted, rounds = 1, 0, 0, 0
     while at < len(answer):
@@ -108,7 +109,7 @@ def guess(
             min_probability=0.0,
             position=conversion.position,
         )
-        candidates = conversion.propose(drafted(drafter, command)).candidate_ids
+        candidates = conversion.propose(drafted(draft.model, drafter, command)).candidate_ids
         rest = answer[at:]
         right = common_prefix(candidates, rest)
         examined += min(right + 1, len(candidates), len(rest))
@@ -119,17 +120,11 @@ def guess(
     return Counts(examined, accepted, rounds)
 
 
-def drafted(drafter: CausalDrafter, command: ProposeCommand) -> list[int]:
+def drafted(model: CausalModel, drafter: CausalDrafter, command: ProposeCommand) -> list[int]:
+    tokens: list[DraftToken] = []
     drafter.begin(command)
-    ids: list[int] = []
-    while len(ids) < command.max_tokens:
-        token = drafter.step(0.0)
-        if not isinstance(token, DraftToken):
-            break
-        ids.append(token.id)
-        if drafter.ends(token):
-            break
-    return ids
+    run_step(model, drafter.draft(command, tokens))
+    return [token.id for token in tokens]
 
 
 def dice(sampling: Sampling, kind: Dice) -> Sampling:

@@ -9,7 +9,7 @@ from enum import Enum
 from draft_service.commands import OpenCommand, ProposeCommand
 from uag_common.decoding import Choice, Decoding
 from uag_common.decoding_check import fields_of
-from uag_common.model import Model
+from uag_common.model import Forward, Model, Step
 from uag_common.prefix_cache import PrefixCache
 
 
@@ -32,8 +32,8 @@ class DraftToken:
 
 class CausalDrafter:
     """One draft session's context: prompt, committed text, and what was drafted last. All
-    methods run on the model's worker thread, `open` first and `end` last, but for `check_propose`
-    and `ends`, which cost nothing.
+    methods run on the model's worker thread, `open` first and `end` last, but for
+    `check_propose`, which costs nothing.
 
     The last token is never in the cache, since nothing was chosen after it yet: whatever comes
     next, one token at least is there to run.
@@ -52,19 +52,24 @@ class CausalDrafter:
         """Tokens of the context that are in the cache for sure: none once a step has failed."""
         self._shared = 0
 
-    def open(self) -> int:
+    def is_ready(self) -> bool:
+        """Whether the session had better be opened now than a little later."""
+        return not self._prefixes.coming(self._command.context_ids, self._command.prefix)
+
+    def open(self) -> Step[int]:
         """Fills the cache; tells how many tokens were found in another session's."""
         ids = self._command.context_ids
         shared = self._prefixes.fork(ids, self._command.prefix)
         if shared is not None:
             self._sequence = shared
         found, to_run = len(self._sequence.ids), len(ids) - 1
+        self._sequence.extend(ids[found:to_run])
+        # From now on, as far as it is computed.
+        self._share(to_run)
         if found < to_run:
-            self._sequence.extend(ids[found:to_run])
-            self._sequence.forward(1)
+            yield Forward(self._sequence, 1)
         self._sequence.extend(ids[to_run:])
         self._cached = to_run
-        self._share(to_run)
         return found
 
     def _share(self, length: int) -> None:
@@ -93,13 +98,23 @@ class CausalDrafter:
             self._chooser.move(command.position)
         return rolled_back
 
-    def step(self, min_probability: float) -> DraftToken | ProposalEnd:
-        """Drafts one token, or says why none comes."""
+    def draft(self, command: ProposeCommand, tokens: list[DraftToken]) -> Step[ProposalEnd]:
+        """Drafts into `tokens`, one after another; gives why no more come."""
+        while len(tokens) < command.max_tokens:
+            found = yield from self._next(command.min_probability)
+            if isinstance(found, ProposalEnd):
+                return found
+            tokens.append(found)
+            if found.id in self._eos:
+                return ProposalEnd.EOS
+        return ProposalEnd.LENGTH
+
+    def _next(self, min_probability: float) -> Step[DraftToken | ProposalEnd]:
         length = len(self._sequence.ids)
         if length >= self._model.description.context_length:
             return ProposalEnd.CONTEXT_LIMIT
         self._cached = 0
-        logits = self._sequence.forward(1)
+        logits = yield Forward(self._sequence, 1)
         with fields_of("open"):
             choice = self._chooser.choose(logits, 0, self._sequence.ids, length)
         self._cached = length
@@ -109,10 +124,6 @@ class CausalDrafter:
         self._sequence.extend((token.id,))
         self._chooser.advance(token.id)
         return token
-
-    def ends(self, token: DraftToken) -> bool:
-        """Whether nothing can follow the token."""
-        return token.id in self._eos
 
     def end(self) -> None:
         """Frees the cache, or gives it to later sessions."""

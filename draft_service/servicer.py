@@ -56,7 +56,7 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
         async with loaded.session() as room:
-            with closing(DraftSession(loaded.model, loaded.worker, loaded.prefixes)) as session:
+            with closing(DraftSession(loaded.model, loaded.batcher, loaded.prefixes)) as session:
                 async for request in request_iterator:
                     with room.command(_span(request), METHOD, request.traceparent):
                         answer = await self._answer(loaded, session, request)

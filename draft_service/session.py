@@ -1,5 +1,4 @@
-"""One draft session: its steps go to the model's worker one by one, so that sessions take turns
-and a session that is gone stops within a step. No grpc, no torch."""
+"""One draft session: what of its commands may run, and where. No grpc, no torch."""
 
 from __future__ import annotations
 
@@ -10,13 +9,15 @@ from dataclasses import dataclass
 
 from draft_service.commands import OpenCommand, ProposeCommand
 from draft_service.drafter import CausalDrafter, DraftToken, ProposalEnd
+from uag_common.batching.batcher import Batcher, BatchSession
+from uag_common.batching.job import Opening
+from uag_common.batching.timing import StepTime, Timed
 from uag_common.errors import InvalidRequestError
-from uag_common.model import Model
+from uag_common.model import Model, Step
 from uag_common.prefix_cache import PrefixCache
 from uag_common.telemetry.attributes import ROLLED_BACK
 from uag_common.telemetry.names import ROLLBACK
 from uag_common.telemetry.spans import past_span
-from uag_common.worker import StepTime, Timed, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,12 @@ class Proposal:
 class DraftSession:
     """Lives as long as its stream; to be closed in any case."""
 
-    def __init__(self, model: Model, worker: Worker, prefixes: PrefixCache) -> None:
+    def __init__(self, model: Model, batcher: Batcher, prefixes: PrefixCache) -> None:
         self._model = model
-        self._worker = worker
+        self._batcher = batcher
         self._prefixes = prefixes
         self._drafter: CausalDrafter | None = None
-        self._priority = 0
+        self._work: BatchSession | None = None
 
     @property
     def context_length(self) -> int:
@@ -50,47 +51,34 @@ class DraftSession:
         if self._drafter is not None:
             raise InvalidRequestError("open", "the session is open already")
         command.check(self._model.description)
-        self._priority = command.priority
         self._drafter = CausalDrafter(self._model, self._prefixes, command)
-        return await self._worker.run(self._drafter.open, self._priority, "open")
+        self._work = self._batcher.session(command.priority)
+        first = Opening(len(command.context_ids), self._drafter.is_ready)
+        return await self._work.run(self._drafter.open, "open", first)
 
     async def propose(self, command: ProposeCommand) -> Proposal:
         """Raises InvalidRequestError, PromptTooLongError or StaleContextError before any model
         runs."""
-        drafter = self._drafter
-        if drafter is None:
+        drafter, work = self._drafter, self._work
+        if drafter is None or work is None:
             raise InvalidRequestError("propose", "the session must be opened first")
         drafter.check_propose(command)
-        return await self._draft(drafter, command)
-
-    async def _draft(self, drafter: CausalDrafter, command: ProposeCommand) -> Proposal:
         tokens: list[DraftToken] = []
         rollback = _Rollback()
 
-        def step() -> DraftToken | ProposalEnd:
-            if not tokens:
-                with rollback.timed():
-                    rollback.tokens = drafter.begin(command)
-            return drafter.step(command.min_probability)
+        def step() -> Step[ProposalEnd]:
+            with rollback.timed():
+                rollback.tokens = drafter.begin(command)
+            return (yield from drafter.draft(command, tokens))
 
-        end, spent = ProposalEnd.LENGTH, StepTime()
-        while len(tokens) < command.max_tokens:
-            done = await self._worker.run(step, self._priority, "propose")
-            spent += done.time
-            if isinstance(done.value, ProposalEnd):
-                end = done.value
-                break
-            tokens.append(done.value)
-            if drafter.ends(done.value):
-                end = ProposalEnd.EOS
-                break
+        done = await work.run(step, "propose")
         rollback.show()
-        return Proposal(tuple(tokens), end, spent, rollback.tokens)
+        return Proposal(tuple(tokens), done.value, done.time, rollback.tokens)
 
     def close(self) -> None:
         """Ends the session on the model's thread, after the step that runs there; does not wait."""
-        if self._drafter is not None:
-            self._worker.post(self._drafter.end)
+        if self._drafter is not None and self._work is not None:
+            self._work.end(self._drafter.end)
 
 
 class _Rollback:

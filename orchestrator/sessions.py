@@ -8,7 +8,7 @@ from typing import Protocol
 
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice, NoisePosition
-from uag_common.worker import StepTime
+from uag_common.batching.timing import StepTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from weakref import WeakSet
 
-from tests.fakes import FakeModel
+from tests.fakes import CONTEXT_LENGTH, FakeModel
 from uag_common.decoding import Choice, Decoding, NoisePosition
-from uag_common.model import Logits, TokenizerFile
+from uag_common.kv.pool import BlockPool
+from uag_common.kv.table import BlockTable
+from uag_common.model import Logits, Part, TokenizerFile
 
 IDS = 4
 """So few that guesses are right now and then; 0 is the EOS."""
+BLOCK_TOKENS = 2
+BYTES_PER_TOKEN = 100
 
 
 def next_token(context: Sequence[int], answer: Sequence[int], seed: int = 0) -> int:
@@ -38,39 +41,63 @@ class CachedLogits:
         return len(self.contexts)
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
 class CachedSequence:
-    """`runs` has how many tokens each forward ran, `living` all sequences that somebody holds."""
+    """What it has cached lies in blocks of the model's pool."""
 
-    runs: list[int]
-    living: WeakSet[CachedSequence]
-    ids: list[int] = field(default_factory=list)
-    cache: list[int] = field(default_factory=list)
+    def __init__(self, model: CachedModel, ids: Sequence[int] = ()) -> None:
+        self._model = model
+        self.ids = list(ids)
+        self.cache: list[int] = []
+        self._table = BlockTable(model.blocks)
+
+    @property
+    def cached(self) -> int:
+        return len(self.cache)
 
     @property
     def cache_bytes(self) -> int:
-        return 100 * len(self.cache)
-
-    def __post_init__(self) -> None:
-        self.living.add(self)
+        return BYTES_PER_TOKEN * len(self.cache)
 
     def truncate(self, length: int) -> None:
-        del self.ids[length:], self.cache[length:]
+        del self.ids[length:]
+        self._uncache(length)
+
+    def _uncache(self, length: int) -> None:
+        del self.cache[length:]
+        self._table.truncate(length)
 
     def extend(self, ids: Sequence[int]) -> None:
         self.ids.extend(ids)
 
-    def forward(self, rows: int) -> CachedLogits:
+    def pending(self, rows: int) -> int:
         if not 1 <= rows <= len(self.ids):
             raise ValueError(f"{rows} rows asked of a context of {len(self.ids)} tokens")
-        del self.cache[len(self.ids) - rows :]
-        self.runs.append(len(self.ids) - len(self.cache))
-        self.cache.extend(self.ids[len(self.cache) :])
-        ends = range(len(self.ids) - rows + 1, len(self.ids) + 1)
+        return len(self.ids) - min(len(self.cache), len(self.ids) - rows)
+
+    def reach(self, length: int) -> int:  # noqa: ARG002
+        return 1 << 62
+
+    def blocks_for(self, tokens: int) -> int:
+        return self._table.needed(tokens)
+
+    def run(self, part: Part) -> CachedLogits:
+        whole = part.tokens == self.pending(part.rows)
+        self._uncache(len(self.ids) - part.rows)
+        self._table.grow(part.tokens)
+        self._table.fill(part.tokens)
+        self._model.runs.append(part.tokens)
+        self.cache += self.ids[len(self.cache) : len(self.cache) + part.tokens]
+        ends = range(len(self.ids) - part.rows + 1, len(self.ids) + 1) if whole else ()
         return CachedLogits(tuple(tuple(self.cache[:end]) for end in ends))
 
     def fork(self, length: int) -> CachedSequence:
-        return CachedSequence(self.runs, self.living, self.ids[:length], self.cache[:length])
+        other = CachedSequence(self._model, self.ids[:length])
+        other._table, _ = self._table.fork(length)
+        other.cache = self.cache[: other._table.tokens]
+        return other
+
+    def drop_cache(self) -> None:
+        self._uncache(0)
 
 
 @dataclass(slots=True)
@@ -103,19 +130,23 @@ class AnswerChooser:
 
 
 class CachedModel:
+    """`runs` has how many tokens each part of a pass ran, and `passes` how many parts it had."""
+
     tokenizer_files: tuple[TokenizerFile, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, blocks: int = 1000, most_parts: int = 64) -> None:
         self.description = FakeModel().description
+        self.blocks = BlockPool(blocks, BLOCK_TOKENS, BLOCK_TOKENS * BYTES_PER_TOKEN)
+        self.most_parts = most_parts
         self.runs: list[int] = []
-        self._living: WeakSet[CachedSequence] = WeakSet()
-
-    def cached_tokens(self) -> int:
-        """Tokens in all caches that somebody holds."""
-        return sum(len(sequence.cache) for sequence in self._living)
+        self.passes: list[int] = []
 
     def new_sequence(self) -> CachedSequence:
-        return CachedSequence(self.runs, self._living)
+        return CachedSequence(self)
+
+    def run(self, parts: Sequence[Part]) -> Sequence[CachedLogits]:
+        self.passes.append(len(parts))
+        return [_sequence(part).run(part) for part in parts]
 
     def new_chooser(self, decoding: Decoding, answer_start: int) -> AnswerChooser:
         return AnswerChooser(decoding, answer_start)
@@ -125,3 +156,9 @@ class CachedModel:
             raise ValueError("other logits than those of the ids")
         # Tells what the row is of: the context, and what follows it.
         return [Choice(token_id, float(len(logits.contexts[n]))) for n, token_id in enumerate(ids)]
+
+
+def _sequence(part: Part) -> CachedSequence:
+    if not isinstance(part.sequence, CachedSequence):
+        raise TypeError("a sequence of another model")
+    return part.sequence

@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from uag_common.decoding import Choice, Decoding, NoisePosition, TokenLogprob
-from uag_common.model import Logits, ModelDescription, Rollback, TokenizerFile, TokenRoles
+from uag_common.kv.pool import BlockPool
+from uag_common.model import (
+    Logits,
+    ModelDescription,
+    Part,
+    Rollback,
+    TokenizerFile,
+    TokenRoles,
+)
 
 VOCABULARY = 50
 EOS = 0
@@ -52,13 +60,28 @@ class FakeSequence:
     def extend(self, ids: Sequence[int]) -> None:
         self.ids.extend(ids)
 
-    def forward(self, rows: int) -> FakeLogits:
+    def pending(self, rows: int) -> int:
         if not 1 <= rows <= len(self.ids):
             raise ValueError(f"{rows} rows asked of a context of {len(self.ids)} tokens")
-        self.cached = min(self.cached, len(self.ids) - rows)
-        self.fed.append(tuple(self.ids[self.cached :]))
-        self.cached = len(self.ids)
-        return FakeLogits(rows)
+        return len(self.ids) - min(self.cached, len(self.ids) - rows)
+
+    def reach(self, length: int) -> int:  # noqa: ARG002
+        return 1 << 62
+
+    def blocks_for(self, tokens: int) -> int:  # noqa: ARG002
+        return 0
+
+    def forward(self, rows: int, tokens: int | None = None) -> FakeLogits:
+        """Runs so many of the pending tokens, or all."""
+        pending = self.pending(rows)
+        count = pending if tokens is None else tokens
+        self.cached = len(self.ids) - pending
+        self.fed.append(tuple(self.ids[self.cached : self.cached + count]))
+        self.cached += count
+        return FakeLogits(rows if count == pending else 0)
+
+    def drop_cache(self) -> None:
+        self.cached = 0
 
     def fork(self, length: int) -> FakeSequence:
         return FakeSequence(self.made, self.ids[:length], min(self.cached, length))
@@ -90,9 +113,11 @@ class FakeModel:
     """Gives the last sequence and chooser that it made away, for a test to look into."""
 
     tokenizer_files: tuple[TokenizerFile, ...] = ()
+    most_parts = 64
 
     def __init__(self, next_token: NextToken = count_up) -> None:
         self._next_token = next_token
+        self.blocks = BlockPool(1000, 16)
         self.sequences: list[FakeSequence] = []
         self.choosers: list[FakeChooser] = []
         self.description = ModelDescription(
@@ -121,6 +146,9 @@ class FakeModel:
     def new_sequence(self) -> FakeSequence:
         return FakeSequence(self.sequences)
 
+    def run(self, parts: Sequence[Part]) -> Sequence[FakeLogits]:
+        return [_sequence(part).forward(part.rows, part.tokens) for part in parts]
+
     def new_chooser(self, decoding: Decoding, answer_start: int) -> FakeChooser:
         self.choosers.append(FakeChooser(self._next_token, decoding, answer_start))
         return self.choosers[-1]
@@ -129,6 +157,12 @@ class FakeModel:
         if len(ids) > logits.rows:
             raise ValueError(f"{len(ids)} ids for {logits.rows} rows")
         return [_choice(token_id, row, top) for row, token_id in enumerate(ids)]
+
+
+def _sequence(part: Part) -> FakeSequence:
+    if not isinstance(part.sequence, FakeSequence):
+        raise TypeError("a sequence of another model")
+    return part.sequence
 
 
 def _choice(token_id: int, row: int, top: int | None) -> Choice:

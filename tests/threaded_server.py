@@ -18,9 +18,11 @@ from uag.model.v1 import model_pb2_grpc
 from uag_common.admission import Admission
 from uag_common.decoding import Choice, Decoding
 from uag_common.engine.load import TOKENIZER_FILES
+from uag_common.kv.pool import BlockPool
 from uag_common.model import (
     Logits,
     ModelDescription,
+    Part,
     Rollback,
     TokenChooser,
     TokenizerFile,
@@ -65,7 +67,13 @@ class TokenizerOnly:
         )
         return cls(description, files)
 
+    blocks = BlockPool(1, 1)
+    most_parts = 1
+
     def new_sequence(self) -> TokenSequence:
+        raise NotImplementedError("a scripted draft runs no model")
+
+    def run(self, parts: Sequence[Part]) -> Sequence[Logits]:
         raise NotImplementedError("a scripted draft runs no model")
 
     def new_chooser(self, decoding: Decoding, answer_start: int) -> TokenChooser:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from orchestrator.answer_metrics import AnswerMetrics
 from orchestrator.observation import Observation
 from uag_common.admission import Admission
+from uag_common.batching.batcher import Batcher
 from uag_common.model import Model
 from uag_common.prefix_cache import PrefixCache
 from uag_common.rpc.loaded_model import LoadedModel
@@ -25,4 +26,5 @@ def unseen_model(
     model: Model, worker: Worker, admission: Admission, prefixes: PrefixCache
 ) -> LoadedModel:
     metrics = ModelMetrics(CollectorRegistry())
-    return LoadedModel(model, worker, admission, prefixes, metrics, NoOpTracer())
+    batcher = Batcher(worker, model, prefixes.drop_one, metrics)
+    return LoadedModel(model, batcher, admission, prefixes, metrics, NoOpTracer())

@@ -7,6 +7,14 @@ from collections.abc import Sequence
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """The number of ids that both begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    different = (position for position, (left, right) in pairs if left != right)
-    return next(different, min(len(one), len(other)))
+    if type(one) is not type(other):
+        # Slices are compared, as that is fast, but none of a list equals one of a tuple.
+        one, other = tuple(one), tuple(other)
+    same, most = 0, min(len(one), len(other))
+    while same < most:
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from uag_common.errors import StartError
+from uag_common.kv.budget import Budget
 from uag_common.service_settings import ServiceSettings
-from uag_common.settings import setting
+from uag_common.settings import setting, variable_name
+
+ACCELERATOR_SHARE = 0.9
+MAIN_MEMORY_SHARE = 0.25
+"""Of what is free there; main memory is for other processes too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +38,29 @@ class ModelServiceSettings(ServiceSettings):
         minimum=0,
         maximum=1024,
     )
+    deterministic: bool = setting(
+        "true gives a session the same numbers, to the last bit, whatever shares its forward "
+        "passes, at a price (docs/operations.md); not for models with experts",
+        default=False,
+    )
     max_sessions: int = setting(
         "most sessions that may be open at a time; one more is refused",
         default=256,
         minimum=1,
         maximum=65536,
+    )
+    max_queue: int = setting(
+        "most sessions that may wait to be opened, for memory or for their turn; one more is "
+        "refused",
+        default=128,
+        minimum=0,
+        maximum=65536,
+    )
+    max_queue_seconds: float = setting(
+        "a session that would wait to be opened for longer is refused, and told when to come back",
+        default=30.0,
+        minimum=0,
+        maximum=86400,
     )
     idle_seconds: float = setting(
         "a session that gets no command for so many seconds is ended",
@@ -51,9 +75,14 @@ class ModelServiceSettings(ServiceSettings):
         minimum=1,
         maximum=86400,
     )
+    kv_cache: str = setting(
+        "memory for the caches of all sessions: a size with its unit (8GB, 800MB), or a share of "
+        "what is free once the weights are loaded (40%); auto: 90% on an accelerator, 25% on a CPU",
+        default="auto",
+    )
     prefix_cache_mb: int = setting(
-        "megabytes of caches that are kept of ended sessions, for later ones that begin with the "
-        "same text; 0: none",
+        "most megabytes of that memory for caches of ended sessions, kept for later ones that "
+        "begin with the same text until a running session needs the room; 0: none",
         default=512,
         minimum=0,
         maximum=1_000_000,
@@ -62,3 +91,18 @@ class ModelServiceSettings(ServiceSettings):
         "true runs Python code that comes with the model; only for models you trust",
         default=False,
     )
+
+    def __post_init__(self) -> None:
+        """Raises StartError."""
+        if self.kv_cache != "auto":
+            self.kv_budget(accelerated=False)
+
+    def kv_budget(self, *, accelerated: bool) -> Budget:
+        """Of the caches, on an accelerator or in main memory."""
+        if self.kv_cache == "auto":
+            return Budget(None, ACCELERATOR_SHARE if accelerated else MAIN_MEMORY_SHARE)
+        try:
+            return Budget.parse(self.kv_cache)
+        except ValueError as error:
+            name = variable_name(type(self), "kv_cache")
+            raise StartError(f"{name}={self.kv_cache}: {error}") from None

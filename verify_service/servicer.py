@@ -60,7 +60,7 @@ class VerifyServicer(verify_pb2_grpc.VerifyServiceServicer):
                     yield answer
 
     def _new_session(self, loaded: LoadedModel) -> VerifySession:
-        return VerifySession(loaded.model, loaded.worker, loaded.prefixes, self._compilations)
+        return VerifySession(loaded.model, loaded.batcher, loaded.prefixes, self._compilations)
 
 
 def _span(request: pb.SessionRequest) -> str:

@@ -11,7 +11,7 @@ from uag_common.decoding import Choice
 from uag_common.decoding_check import fields_of
 from uag_common.errors import InvalidRequestError
 from uag_common.limits import MAX_CANDIDATES, check_context, check_ids
-from uag_common.model import Model, TokenChooser
+from uag_common.model import Forward, Model, Step, TokenChooser
 from uag_common.prefix_cache import PrefixCache
 from verify_service.acceptance import choose_block
 from verify_service.open_command import OpenCommand
@@ -21,7 +21,7 @@ PROMPT_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class Opened:
     """The first token, how many of the prompt's were found in a cache, and what is told of those
     from the second on."""
 
@@ -57,28 +57,39 @@ class Verifier:
         self._cached = 0
         """Tokens of the context that are in the cache for sure: none once a step has failed."""
 
-    def open(self) -> Opening:
+    def is_ready(self) -> bool:
+        """Whether the session had better be opened now than a little later."""
+        return not self._shares or not self._prefixes.coming(
+            self._command.prompt_ids, self._command.prefix
+        )
+
+    @property
+    def _shares(self) -> bool:
+        """Of tokens that are not run there are no logits to tell of."""
+        return self._command.prompt_top_logprobs is None
+
+    def open(self) -> Step[Opened]:
         """Runs what is not cached of the prompt, and commits the first token."""
         ids, top = self._command.prompt_ids, self._command.prompt_top_logprobs
-        # Of tokens that are not run there are no logits to tell of.
-        shared = self._prefixes.fork(ids, self._command.prefix) if top is None else None
+        shared = self._prefixes.fork(ids, self._command.prefix) if self._shares else None
         if shared is not None:
             self._sequence = shared
         found = len(self._sequence.ids)
-        prompt = () if top is None else self._score(ids, top)
+        prompt = () if top is None else (yield from self._score(ids, top))
         self._sequence.extend(ids[len(self._sequence.ids) :])
-        first = self.verify(()).next
+        # From now on, as far as it is computed.
         self._prefixes.share(self._sequence, len(ids), self._command.prefix)
-        return Opening(first, found, prompt)
+        verification = yield from self.verify(())
+        return Opened(verification.next, found, prompt)
 
-    def _score(self, ids: Sequence[int], top: int) -> tuple[Choice, ...]:
+    def _score(self, ids: Sequence[int], top: int) -> Step[tuple[Choice, ...]]:
         """Runs all `ids` but the last, and tells of all but the first."""
         told: list[Choice] = []
-        for start in range(0, len(ids) - 1, PROMPT_ROWS):
-            following = ids[start + 1 : start + 1 + PROMPT_ROWS]
-            self._sequence.extend(ids[start : start + len(following)])
-            logits = self._sequence.forward(len(following))
-            told += self._model.prompt_logprobs(logits, following, top)
+        while (start := len(self._sequence.ids)) < len(ids) - 1:
+            rows = min(PROMPT_ROWS, len(ids) - 1 - start, self._sequence.reach(start + 1) - start)
+            self._sequence.extend(ids[start : start + rows])
+            logits = yield Forward(self._sequence, rows)
+            told += self._model.prompt_logprobs(logits, ids[start + 1 : start + 1 + rows], top)
         return tuple(told)
 
     @property
@@ -97,12 +108,15 @@ class Verifier:
         committed.check_whole(context)
         check_context(len(context) + len(candidates) + 1, limits.context_length)
 
-    def verify(self, candidates: Sequence[int]) -> Verification:
+    def verify(self, candidates: Sequence[int]) -> Step[Verification]:
         """One forward over the last committed token and the candidates; then a choice at one place
-        after another, each with the history that it really has."""
+        after another, each with the history that it really has. Candidates past the reach of one
+        forward are not looked at."""
         committed, self._cached = len(self._sequence.ids), 0
+        candidates = candidates[: self._sequence.reach(committed) - committed]
         self._sequence.extend(candidates)
-        logits, ids = self._sequence.forward(len(candidates) + 1), self._sequence.ids
+        logits = yield Forward(self._sequence, len(candidates) + 1)
+        ids = self._sequence.ids
 
         def choose(row: int) -> Choice:
             choice = self._chooser.choose(logits, row, ids, committed + row)

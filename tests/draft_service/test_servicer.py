@@ -97,7 +97,7 @@ async def test_how_tokens_are_drawn_arrives() -> None:
         await call.write(proposal((1, 2, 3), 1))
         assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert "propose.position" in (await call.details() or "")
-        assert await server.resting() == model_pb2.GetLoadResponse(max_sessions=4)
+        assert await server.resting() == model_pb2.GetLoadResponse(max_sessions=4, kv_blocks=1000)
 
 
 async def test_the_service_knows_how_probable_a_token_must_be_if_it_is_not_told() -> None:
@@ -118,7 +118,7 @@ async def test_one_session_too_many_and_one_without_commands() -> None:
         await ask(idle, opening((1,)))
         assert await begin(server).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert await idle.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert await server.resting() == model_pb2.GetLoadResponse(max_sessions=1)
+        assert await server.resting() == model_pb2.GetLoadResponse(max_sessions=1, kv_blocks=1000)
 
 
 async def test_many_cancels_leave_nothing() -> None:
@@ -134,4 +134,4 @@ async def test_many_cancels_leave_nothing() -> None:
             call.cancel()
 
         await asyncio.gather(*(use(number) for number in range(300)))
-        assert await server.resting() == model_pb2.GetLoadResponse(max_sessions=500)
+        assert await server.resting() == model_pb2.GetLoadResponse(max_sessions=500, kv_blocks=1000)

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from draft_service.drafter import ProposalEnd
 from draft_service.session import DraftSession
+from tests.bench import Bench
 from tests.cached_model import IDS, CachedModel, continuation
 from tests.draft_service.commands import DRAWN, opening, proposal
 from tests.fakes import CONTEXT_LENGTH, EOS, FakeModel, count_up
 from uag_common.decoding import NoisePosition, PrefixReuse, Sampling
 from uag_common.errors import InvalidRequestError, PromptTooLongError, StaleContextError
 from uag_common.model import Model
-from uag_common.prefix_cache import PrefixCache
-from uag_common.worker import Worker
 
 CONTEXT = (1, 2, 3)
 SHARED = PrefixReuse(b"a")
@@ -26,8 +25,12 @@ KEPT = PrefixReuse(b"a", keep=True)
 KEYS = (PrefixReuse(), SHARED, KEPT, PrefixReuse(b"b", keep=True))
 
 
-def new_session(model: Model, cache: PrefixCache | None = None) -> DraftSession:
-    return DraftSession(model, Worker("test"), cache or PrefixCache(10**6))
+def a_session(bench: Bench) -> DraftSession:
+    return DraftSession(bench.model, bench.batcher, bench.prefixes)
+
+
+def new_session(model: Model) -> DraftSession:
+    return a_session(Bench(model))
 
 
 async def opened(model: Model) -> DraftSession:
@@ -118,87 +121,61 @@ async def test_a_refused_command_runs_nothing() -> None:
 
 
 async def test_a_session_begins_with_what_another_has_run() -> None:
-    model, cache = CachedModel(), PrefixCache(0)
-    first, second = new_session(model, cache), new_session(model, cache)
+    model = CachedModel()
+    used = Bench(model, 0)
+    first, second = a_session(used), a_session(used)
     assert (await first.open(opening((1, 2, 3, 1), prefix=SHARED))).value == 0
     await first.propose(proposal((1, 2, 3, 1)))
     model.runs.clear()
     assert (await second.open(opening((1, 2, 3, 1), prefix=SHARED))).value == 3
     assert model.runs == []
-    assert (await new_session(model, cache).open(opening((1, 2, 2), prefix=SHARED))).value == 2
+    assert (await a_session(used).open(opening((1, 2, 2), prefix=SHARED))).value == 2
 
 
 async def test_what_is_rolled_back_is_no_longer_shared() -> None:
-    model, cache = CachedModel(), PrefixCache(0)
-    first = new_session(model, cache)
+    used = Bench(CachedModel(), 0)
+    first = a_session(used)
     await first.open(opening((1, 2, 3, 1, 2), prefix=SHARED))
     await first.propose(proposal((1, 2), (2, 2), max_tokens=1))
     for context in ((1, 2, 3, 1, 2), (1, 2, 2, 2, 2)):
-        assert (await new_session(model, cache).open(opening(context, prefix=SHARED))).value == 2
+        assert (await a_session(used).open(opening(context, prefix=SHARED))).value == 2
 
 
 async def test_a_later_session_begins_with_what_was_kept_drafts_included() -> None:
-    model, worker, cache = FakeModel(), Worker("test"), PrefixCache(10**6)
-    first = DraftSession(model, worker, cache)
+    used = Bench(FakeModel())
+    first = a_session(used)
     await first.open(opening(CONTEXT, prefix=KEPT))
     await first.propose(proposal(CONTEXT))
     first.close()
-    second = DraftSession(model, worker, cache)
+    second = a_session(used)
     # The last drafted token was never run.
     assert (await second.open(opening((1, 2, 3, 4, 5, 6, 7), prefix=SHARED))).value == 5
     second.close()
-    await worker.run(lambda: None)
-    assert cache.kept_bytes == 500
+    await used.rest()
+    assert used.prefixes.kept_bytes == 500
 
 
 async def test_what_was_not_run_any_more_is_not_kept() -> None:
-    model, worker, cache = FakeModel(), Worker("test"), PrefixCache(10**6)
-    session = DraftSession(model, worker, cache)
+    used = Bench(FakeModel())
+    session = a_session(used)
     await session.open(opening(CONTEXT, prefix=KEPT))
     full = proposal(CONTEXT[:1], [7] * (CONTEXT_LENGTH - 1))
     assert (await session.propose(full)).end is ProposalEnd.CONTEXT_LIMIT
     session.close()
-    later = DraftSession(model, worker, cache)
+    later = a_session(used)
     assert (await later.open(opening((1, 7, 7), prefix=SHARED))).value == 1
 
 
 async def test_an_ended_session_holds_no_cache() -> None:
-    model, worker = CachedModel(), Worker("test")
-    session = DraftSession(model, worker, PrefixCache(0))
+    model = CachedModel()
+    used = Bench(model, 0)
+    session = a_session(used)
     await session.open(opening(CONTEXT))
-    assert model.cached_tokens() == 2
+    assert model.blocks.used == 1
     session.close()
-    await worker.run(lambda: None)
+    await used.rest()
     # Not even while somebody, such as a traceback, holds the session.
-    assert model.cached_tokens() == 0
-
-
-async def test_steps_of_a_greater_priority_go_first() -> None:
-    """While one session drafts, with a pause in its first step, two others draft a token each."""
-    running, release, order = threading.Event(), threading.Event(), []
-
-    def next_token(context: Sequence[int]) -> int:
-        order.append(context[0])
-        if context == [1, 1]:
-            running.set()
-            release.wait(10)
-        return count_up(context)
-
-    model, worker, cache = FakeModel(next_token), Worker("test"), PrefixCache(0)
-    sessions = {}
-    for first, priority in ((1, 0), (2, -50), (3, 50)):
-        sessions[first] = DraftSession(model, worker, cache)
-        await sessions[first].open(opening((first,), priority=priority))
-    slow = asyncio.ensure_future(sessions[1].propose(proposal((1,), (1,), max_tokens=2)))
-    await asyncio.to_thread(running.wait, 10)
-    others = [
-        asyncio.ensure_future(sessions[first].propose(proposal((first,), max_tokens=1)))
-        for first in (2, 3)
-    ]
-    await asyncio.sleep(0)
-    release.set()
-    await asyncio.gather(slow, *others)
-    assert order.index(3) < order.index(2)
+    assert model.blocks.used == 0
 
 
 async def test_a_proposal_that_is_dropped_stops_within_a_step() -> None:
@@ -210,8 +187,9 @@ async def test_a_proposal_that_is_dropped_stops_within_a_step() -> None:
             release.wait(10)
         return count_up(context)
 
-    model, worker = FakeModel(slow), Worker("test")
-    session = DraftSession(model, worker, PrefixCache(0))
+    model = FakeModel(slow)
+    used = Bench(model, 0)
+    session = a_session(used)
     await session.open(opening(CONTEXT))
     sequence = model.sequence
     proposing = asyncio.ensure_future(session.propose(proposal(CONTEXT, max_tokens=30)))
@@ -221,9 +199,9 @@ async def test_a_proposal_that_is_dropped_stops_within_a_step() -> None:
         await proposing
     session.close()
     release.set()
-    await worker.run(lambda: None)
+    await used.rest()
     assert sequence.ids == [1, 2, 3, 4, 5, 6]
-    assert worker.pending == 0
+    assert used.batcher.pending == 0
 
 
 @dataclass
@@ -272,20 +250,23 @@ ids: st.SearchStrategy[int] = st.integers(1, IDS - 1)
         ),
         max_size=8,
     ),
-    st.integers(1, 3),
+    st.integers(1, 8),
     st.sampled_from([0, 700, 10**6]),
+    st.sampled_from([14, 20, 1000]),
 )
 def test_sessions_that_share_draft_what_each_drafts_alone(
-    sessions: Sequence[Drafting], at_once: int, cache_bytes: int
+    sessions: Sequence[Drafting], at_once: int, cache_bytes: int, blocks: int
 ) -> None:
-    model, worker, cache = CachedModel(), Worker("test"), PrefixCache(cache_bytes)
+    used = Bench(CachedModel(blocks), cache_bytes)
 
     async def run_all() -> None:
         turn = asyncio.Semaphore(at_once)
-        runs = [item.run(DraftSession(model, worker, cache), turn) for item in sessions]
-        await asyncio.gather(*runs)
-        await worker.run(lambda: None)
+        await asyncio.gather(*(item.run(a_session(used), turn) for item in sessions))
+        await used.rest()
 
     asyncio.run(run_all())
-    assert 100 * model.cached_tokens() == cache.kept_bytes <= cache_bytes
-    worker.close()
+    assert used.prefixes.kept_bytes <= cache_bytes
+    while used.prefixes.drop_one():
+        pass
+    assert used.model.blocks.used == 0
+    used.worker.close()

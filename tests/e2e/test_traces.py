@@ -316,7 +316,8 @@ def test_a_deadline_that_is_over_is_told_as_one(traced: Traced) -> None:
         stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
         with pytest.raises(grpc.RpcError):
             list(stub.Generate(request, timeout=0.6, metadata=(("traceparent", header),)))
-    root = traced.collector.trace(trace_id).root
+    # A command that was on its way at that moment may not have come to its service.
+    root = traced.collector.trace(trace_id, some_lost=True).root
     assert (root.status, root.error) == ("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED")
 
 

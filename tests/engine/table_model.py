@@ -40,7 +40,7 @@ class TableModel:
 
     def forward(self, ids: Sequence[int], rows: int) -> TensorLogits:
         """After each of the last `rows` of `ids`."""
-        return TensorLogits(self.logits[ids[-rows - 1 : -1], ids[-rows:]])
+        return TensorLogits.of(self.logits[ids[-rows - 1 : -1], ids[-rows:]])
 
 
 def exact_answers(model: TableModel, sampling: Sampling, length: int) -> dict[Answer, float]:

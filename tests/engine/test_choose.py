@@ -22,11 +22,11 @@ def test_an_exact_tie_goes_to_the_lowest_id() -> None:
     logits = torch.tensor([[0.0, 3.0, 3.0, 1.0], [2.0, 2.0, 2.0, 2.0]], dtype=torch.bfloat16)
     for decoding in (Decoding(), Decoding(Sampling(presence_penalty=0.1))):
         one = chooser(decoding, numbered(4))
-        assert [one.choose(TensorLogits(logits), row, [], 0).id for row in (0, 1)] == [1, 0]
+        assert [one.choose(TensorLogits.of(logits), row, [], 0).id for row in (0, 1)] == [1, 0]
 
 
 def test_log_probabilities_are_told_only_if_asked_for() -> None:
-    logits = TensorLogits(torch.tensor([[1.0, 3.0, 3.0, -math.inf]]))
+    logits = TensorLogits.of(torch.tensor([[1.0, 3.0, 3.0, -math.inf]]))
     table = numbered(4)
     assert chooser(Decoding(), table).choose(logits, 0, [], 0) == Choice(1)
     alone = chooser(Decoding(top_logprobs=0), table).choose(logits, 0, [], 0)
@@ -42,14 +42,14 @@ def test_ties_among_the_most_probable_go_by_id() -> None:
     logits = torch.zeros(1, 1000)
     logits[0, [900, 40, 41]] = 1.0
     one = chooser(Decoding(top_logprobs=5), numbered(1000))
-    top = one.choose(TensorLogits(logits), 0, [], 0).top
+    top = one.choose(TensorLogits.of(logits), 0, [], 0).top
     assert [token.id for token in top] == [40, 41, 900, 0, 1]
 
 
 def test_log_probabilities_of_a_draw_are_those_that_it_was_drawn_by() -> None:
     decoding = Decoding(Sampling(temperature=0.5, top_k=2), top_logprobs=3)
     choice = chooser(decoding, numbered(4)).choose(
-        TensorLogits(torch.tensor([[0.0, 1.0, 2.0, -5.0]])), 0, [], 0
+        TensorLogits.of(torch.tensor([[0.0, 1.0, 2.0, -5.0]])), 0, [], 0
     )
     expected = torch.tensor([4.0, 2.0]).log_softmax(-1).tolist()
     assert [token.id for token in choice.top] == [2, 1]
@@ -69,7 +69,7 @@ def test_log_probabilities_of_a_draw_are_those_that_it_was_drawn_by() -> None:
     "row", [[NAN, NAN, NAN], [1.0, NAN, 2.0], [math.inf, 1.0, 2.0], [-math.inf] * 3]
 )
 def test_nothing_is_chosen_from_what_is_no_number(decoding: Decoding, row: list[float]) -> None:
-    logits = TensorLogits(torch.tensor([[1.0, 2.0, 3.0], row]))
+    logits = TensorLogits.of(torch.tensor([[1.0, 2.0, 3.0], row]))
     one = chooser(decoding, numbered(3))
     one.choose(logits, 0, [1], 1)
     with pytest.raises(NoNumbersError):
@@ -80,7 +80,7 @@ def test_the_greatest_of_logit_and_noise_is_drawn() -> None:
     table = numbered(50)
     logits = torch.linspace(0, 2, 50)[None]
     noise = TokenNoise(table, CPU).gumbel(5, 0, NoisePosition(), None)
-    drawn = chooser(DRAWN, table).choose(TensorLogits(logits), 0, [], 0).id
+    drawn = chooser(DRAWN, table).choose(TensorLogits.of(logits), 0, [], 0).id
     assert drawn == int((logits[0] + noise).argmax())
     assert drawn != int(logits[0].argmax())
 
@@ -90,15 +90,15 @@ def test_the_choice_does_not_depend_on_how_many_tokens_are_left() -> None:
     table, logits = numbered(50), torch.linspace(0, 1, 50)
     for seed in range(30):
         one = chooser(Decoding(Sampling(temperature=1.0, seed=seed)), table)
-        drawn = one.choose(TensorLogits(logits[None]), 0, [], 0).id
+        drawn = one.choose(TensorLogits.of(logits[None]), 0, [], 0).id
         few = torch.full((50,), -math.inf)
         few[[drawn, 3, 17]] = logits[[drawn, 3, 17]]
-        assert one.choose(TensorLogits(few[None]), 0, [], 0).id == drawn
+        assert one.choose(TensorLogits.of(few[None]), 0, [], 0).id == drawn
 
 
 def test_the_place_moves_by_the_bytes_of_a_token() -> None:
     table = token_table([None, b"abc", b"", b"\xff", None], eos_ids=(0,), controls={4: "<turn>"})
-    logits = TensorLogits(torch.zeros(1, 5))
+    logits = TensorLogits.of(torch.zeros(1, 5))
     walked, moved = chooser(DRAWN, table), chooser(DRAWN, table)
     seen = []
     for token_id, position in (

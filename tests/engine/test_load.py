@@ -15,8 +15,9 @@ from tokenizers import Tokenizer
 from uag_common.decoding import Constraint, ConstraintKind, Decoding, NoisePosition, Sampling
 from uag_common.engine.causal import CausalModel
 from uag_common.engine.load import load_folder, load_model
+from uag_common.engine.logits import tensor_logits
 from uag_common.errors import InvalidRequestError, StartError
-from uag_common.model import Model
+from uag_common.model import Model, run_alone
 from uag_common.model_settings import ModelServiceSettings
 from verify_service.settings import VerifySettings
 
@@ -63,7 +64,7 @@ def answer(model: Model, sampling: Sampling, length: int) -> list[int]:
     sequence.extend([20, 21, 22])
     chooser = model.new_chooser(Decoding(sampling), 3)
     for _ in range(length):
-        choice = chooser.choose(sequence.forward(1), 0, sequence.ids, len(sequence.ids))
+        choice = chooser.choose(run_alone(model, sequence, 1), 0, sequence.ids, len(sequence.ids))
         sequence.extend([choice.id])
         chooser.advance(choice.id)
     return list(sequence.ids[3:])
@@ -88,14 +89,14 @@ def test_a_constraint_shapes_the_answer(model: CausalModel, temperature: float) 
     sequence, chooser = model.new_sequence(), model.new_chooser(decoding, 3)
     sequence.extend([20, 21, 22])
     while sequence.ids[-1] not in decoding.end_ids:
-        choice = chooser.choose(sequence.forward(1), 0, sequence.ids, len(sequence.ids))
+        choice = chooser.choose(run_alone(model, sequence, 1), 0, sequence.ids, len(sequence.ids))
         sequence.extend([choice.id])
         chooser.advance(choice.id)
     text = Tokenizer.from_str(model.tokenizer_files[0].content.decode()).decode(sequence.ids[3:])
     assert re.fullmatch("[a-f ]{3,60}", text)
     assert len(sequence.ids) - 3 > decoding.min_new_tokens
     # Behind the end all is allowed, for what is chosen there is thrown away.
-    chooser.choose(sequence.forward(1), 0, sequence.ids, len(sequence.ids))
+    chooser.choose(run_alone(model, sequence, 1), 0, sequence.ids, len(sequence.ids))
 
 
 def test_a_constraint_that_cannot_be_compiled_is_refused(model: CausalModel) -> None:
@@ -109,7 +110,7 @@ def test_places_move_by_what_the_tokenizer_spells(model: CausalModel) -> None:
     ids = json.loads(model.tokenizer_files[0].content)["model"]["vocab"]
     sequence = model.new_sequence()
     sequence.extend([20])
-    logits = sequence.forward(1)
+    logits = run_alone(model, sequence, 1)
     decoding = Decoding(Sampling(temperature=3.0, seed=4))
     walked, moved = model.new_chooser(decoding, 0), model.new_chooser(decoding, 0)
     for token_id, position in (
@@ -126,9 +127,9 @@ def test_places_move_by_what_the_tokenizer_spells(model: CausalModel) -> None:
 def test_a_prompts_log_probabilities_are_those_of_the_model(model: CausalModel) -> None:
     sequence, ids = model.new_sequence(), [20, 21, 22, 23]
     sequence.extend(ids)
-    logits = sequence.forward(4)
+    logits = run_alone(model, sequence, 4)
     told = model.prompt_logprobs(logits, ids[1:], 2)
-    expected = torch.as_tensor(logits.tensor).log_softmax(-1)
+    expected = tensor_logits(logits).tensor.log_softmax(-1)
     assert [choice.id for choice in told] == ids[1:]
     for row, choice in enumerate(told):
         best = expected[row].topk(2)

@@ -130,7 +130,7 @@ def test_they_are_those_of_transformers(network: PreTrainedModel, seed: int) -> 
     chooser = Chooser(case.decoding, case.answer_start, TABLE.pieces, NOISE, matcher)
     # Tokens behind the place are no part of its history.
     ids = [*case.context, 3, 3, 3]
-    choice = chooser.choose(TensorLogits(logits), 0, ids, len(case.context))
+    choice = chooser.choose(TensorLogits.of(logits), 0, ids, len(case.context))
     told = {token.id: token.logprob for token in choice.top}
     assert told.keys() == {at for at, value in enumerate(expected.tolist()) if value > -math.inf}
     assert told == pytest.approx({at: float(expected[at]) for at in told}, abs=1e-5)
@@ -180,8 +180,8 @@ def test_a_decoding_that_leaves_no_token_is_the_callers_mistake() -> None:
     decoding = Decoding(min_new_tokens=2, end_ids=(1,))
     chooser = Chooser(decoding, 1, TABLE.pieces, NOISE, Allowing(frozenset({1})))
     with pytest.raises(InvalidRequestError, match="leaves no token"):
-        chooser.choose(TensorLogits(torch.zeros(1, SIZE)), 0, [5, 6], 2)
-    assert chooser.choose(TensorLogits(torch.zeros(1, SIZE)), 0, [5, 6, 7], 3).id == 1
+        chooser.choose(TensorLogits.of(torch.zeros(1, SIZE)), 0, [5, 6], 2)
+    assert chooser.choose(TensorLogits.of(torch.zeros(1, SIZE)), 0, [5, 6, 7], 3).id == 1
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])
@@ -211,6 +211,6 @@ def chosen(
     decoding: Decoding, logits: torch.Tensor, context: Sequence[int] = (), answer_start: int = 0
 ) -> Choice:
     rest = torch.full((SIZE - len(logits),), -math.inf)
-    rows = TensorLogits(torch.cat([logits, rest])[None])
+    rows = TensorLogits.of(torch.cat([logits, rest])[None])
     one = chooser(decoding, TABLE, answer_start, NOISE)
     return one.choose(rows, 0, [*context], len(context))

@@ -14,10 +14,10 @@ from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from orchestrator.side import Side, open_conversion
 from tests.threaded_server import TokenizerOnly
 from tests.unseen import unseen_observation
+from uag_common.batching.timing import StepTime
 from uag_common.context import ContextVersion
 from uag_common.decoding import NoisePosition
 from uag_common.errors import PeerUnavailableError, StaleContextError
-from uag_common.worker import StepTime
 
 NO_TIME = ExchangeTime(0.0, StepTime())
 Answer = Callable[["FakeSession", DraftCommand], Sequence[int]]

@@ -29,10 +29,10 @@ from orchestrator.stopping import AnswerText, Stopping
 from orchestrator.text_stream import TextStream
 from tests.threaded_server import TokenizerOnly
 from tests.unseen import unseen_observation
+from uag_common.batching.timing import StepTime
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice, TokenLogprob
 from uag_common.errors import PeerUnavailableError
-from uag_common.worker import StepTime
 
 PROMPT = (10, 11)
 EOS = 17

@@ -21,7 +21,7 @@ from tests.fakes import FakeModel
 from tests.rpc.http2 import DATA, END_STREAM, SETTINGS, Connection, frame, message
 from tests.rpc.trivial_service import SERVICE, TICK, number, serving, trivial_server
 from tests.services import free_address
-from uag_common.model import Model
+from uag_common.model import Model, Step
 from uag_common.model_settings import ModelServiceSettings
 from uag_common.rpc.health import LIVE, READY
 from uag_common.rpc.loaded_model import ModelSlot
@@ -187,11 +187,18 @@ class ModelService:
         async with asyncio.timeout(10):
             await self.serving
 
+    async def _run(self, function: Callable[[], object]) -> None:
+        def step() -> Step[None]:
+            function()
+            yield from ()
+
+        await self.slot.loaded.batcher.session().run(step, "open")
+
     @asynccontextmanager
     async def busy(self, step: Callable[[threading.Event], object]) -> AsyncIterator[None]:
         """The model runs a step until the end of the block."""
         release = threading.Event()
-        running = asyncio.ensure_future(self.slot.loaded.worker.run(lambda: step(release)))
+        running = asyncio.ensure_future(self._run(lambda: step(release)))
         try:
             yield
         finally:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.bench import Bench
 from uag_common.context import ContextVersion
 from uag_common.decoding import Decoding, PrefixReuse
-from uag_common.model import Model
-from uag_common.prefix_cache import PrefixCache
 from uag_common.work_pool import WorkPool
-from uag_common.worker import Worker
 from verify_service.open_command import OpenCommand
 from verify_service.session import VerifySession
 
@@ -19,8 +17,8 @@ ALONE = PrefixReuse()
 COMPILATIONS = WorkPool("constraints", threads=1, most_waiting=100)
 
 
-def a_session(model: Model, worker: Worker, prefixes: PrefixCache) -> VerifySession:
-    return VerifySession(model, worker, prefixes, COMPILATIONS)
+def a_session(bench: Bench) -> VerifySession:
+    return VerifySession(bench.model, bench.batcher, bench.prefixes, COMPILATIONS)
 
 
 def opening(

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from draft_service.session import DraftSession
+from tests.bench import Bench
 from tests.draft_service import commands as draft_commands
 from tests.verify_service.commands import ALONE, a_session, opening, version
 from uag_common.decoding import (
@@ -24,9 +25,7 @@ from uag_common.decoding import (
 )
 from uag_common.engine.causal import CausalModel
 from uag_common.engine.load import load_folder
-from uag_common.prefix_cache import PrefixCache
 from uag_common.tokenizer.token_table import TokenTable
-from uag_common.worker import Worker
 from verify_service.session import VerifySession
 from verify_service.settings import VerifySettings
 
@@ -106,12 +105,12 @@ def assert_equal(got: Sequence[Choice], wanted: Sequence[Choice]) -> None:
 async def test_blocks_and_openings_anew_change_nothing(
     model: CausalModel, decoding: Decoding
 ) -> None:
-    worker, cache, dice = Worker("test"), PrefixCache(10**8), random.Random(1)
-    plain = await answer(a_session(model, worker, cache), decoding, [()] * TOKENS)
+    used, dice = Bench(model, 10**8), random.Random(1)
+    plain = await answer(a_session(used), decoding, [()] * TOKENS)
     ids = [choice.id for choice in plain]
     examined = accepted = 0
     for cut in range(0, TOKENS - 4, 3):
-        session = a_session(model, worker, cache)
+        session = a_session(used)
         prefix = PrefixReuse(b"key", keep=bool(cut % 2))
         # Right but for some, as a draft's are.
         guess = [
@@ -122,13 +121,13 @@ async def test_blocks_and_openings_anew_change_nothing(
         assert_equal(got, plain[cut : cut + len(got)])
         examined, accepted = examined + len(guess), accepted + len(got) - 2
     assert 0 < accepted < examined
-    assert cache.kept_prefixes
-    worker.close()
+    assert used.prefixes.kept_prefixes
+    used.worker.close()
 
 
 async def test_answers_of_one_prompt_share_its_cache(model: CausalModel) -> None:
-    worker, cache = Worker("test"), PrefixCache(0)
-    sessions = [a_session(model, worker, cache) for _ in range(3)]
+    used = Bench(model, 0)
+    sessions = [a_session(used) for _ in range(3)]
     samplings = [Sampling(temperature=1.2, seed=5, choice=choice) for choice in range(3)]
     opened = []
     for session, sampling in zip(sessions, samplings, strict=True):
@@ -136,40 +135,40 @@ async def test_answers_of_one_prompt_share_its_cache(model: CausalModel) -> None
         opened.append((await session.open(command)).value)
     assert [start.cached_tokens for start in opened] == [0, 19, 19]
     for start, sampling in zip(opened, samplings, strict=True):
-        alone = a_session(model, worker, PrefixCache(0))
+        alone = a_session(Bench(model, 0))
         wanted = (await answer(alone, Decoding(sampling, top_logprobs=0), []))[0]
         assert_equal([start.first], [wanted])
-    worker.close()
+    used.worker.close()
 
 
 async def test_log_probabilities_of_a_prompt_are_those_of_plain_forwards(
     model: CausalModel,
 ) -> None:
-    worker = Worker("test")
+    used = Bench(model, 0)
     prompt = PROMPT * 4
-    session = a_session(model, worker, PrefixCache(0))
+    session = a_session(used)
     start = (await session.open(opening(prompt, prompt_top_logprobs=3))).value
     assert [choice.id for choice in start.prompt] == list(prompt[1:])
     for length in (1, 2, 63, 64, 65, 79):
-        plain = a_session(model, worker, PrefixCache(0))
+        plain = a_session(used)
         command = opening(prompt[:length], decoding=Decoding(top_logprobs=3))
         first = (await plain.open(command)).value.first
         told = start.prompt[length - 1]
         assert [top.id for top in told.top] == [top.id for top in first.top]
         assert told.top[0].logprob == pytest.approx(first.logprob, abs=TOLERANCE)
-    worker.close()
+    used.worker.close()
 
 
 async def test_a_draft_with_the_targets_model_and_noise_drafts_what_the_target_draws(
     model: CausalModel,
 ) -> None:
-    worker, cache = Worker("test"), PrefixCache(10**8)
-    target = a_session(model, worker, cache)
+    used = Bench(model, 10**8)
+    target = a_session(used)
     ids = [choice.id for choice in await answer(target, Decoding(DRAWN), [()] * TOKENS)]
     roles, files = model.description.roles, model.tokenizer_files
     size = model.description.vocabulary_size
     table = TokenTable.build(files[0].content.decode(), roles.eos_ids, size)
-    session = DraftSession(model, worker, cache)
+    session = DraftSession(model, used.batcher, used.prefixes)
     await session.open(draft_commands.opening(PROMPT, sampling=DRAWN))
     place = NoisePosition()
     context = list(PROMPT)
@@ -182,4 +181,4 @@ async def test_a_draft_with_the_targets_model_and_noise_drafts_what_the_target_d
         for token_id in ids[start : start + 4]:
             place = place.after(table.pieces[token_id])
             context.append(token_id)
-    worker.close()
+    used.worker.close()

@@ -12,7 +12,7 @@ from uag_common.constraint.errors import IllegalTokenError
 from uag_common.decoding import Constraint, ConstraintKind, Decoding, PrefixReuse, Sampling
 from uag_common.decoding_check import MAX_END_IDS, MAX_LOGIT_BIASES, MAX_PREFIX_KEY_BYTES
 from uag_common.errors import InvalidRequestError, PromptTooLongError
-from uag_common.model import TokenChooser
+from uag_common.model import TokenChooser, run_step
 from uag_common.prefix_cache import PrefixCache
 from verify_service.open_command import MAX_PROMPT_LOGPROBS, OpenCommand
 from verify_service.verifier import Verifier
@@ -111,7 +111,7 @@ def test_an_answer_that_leaves_no_token_is_named_by_its_path() -> None:
     model = FakeModel(refuse)
     verifier = Verifier(model, PrefixCache(0), GOOD, GOOD.new_chooser(model))
     with pytest.raises(InvalidRequestError, match=r"open\.min_new_tokens"):
-        verifier.open()
+        run_step(model, verifier.open())
 
 
 def test_an_answer_that_breaks_its_constraint_is_refused() -> None:

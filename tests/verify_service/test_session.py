@@ -2,21 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.bench import Bench
 from tests.cached_model import IDS, CachedModel, continuation
 from tests.fakes import FakeModel, count_up
 from tests.verify_service.commands import a_session, opening, version
 from uag_common.decoding import Constraint, ConstraintKind, Decoding, PrefixReuse, Sampling
 from uag_common.errors import InvalidRequestError
 from uag_common.model import Model, TokenChooser
-from uag_common.prefix_cache import PrefixCache
-from uag_common.worker import Worker
 from verify_service.session import VerifySession
 
 KEYS = (PrefixReuse(), PrefixReuse(b"a"), PrefixReuse(b"a", keep=True), PrefixReuse(b"b", True))
@@ -24,8 +23,8 @@ KEYS = (PrefixReuse(), PrefixReuse(b"a"), PrefixReuse(b"a", keep=True), PrefixRe
 CONSTRAINED = Decoding(constraint=Constraint(ConstraintKind.REGEX, ("a",)))
 
 
-def new_session(model: Model, worker: Worker | None = None) -> VerifySession:
-    return a_session(model, worker or Worker("test"), PrefixCache(10**6))
+def new_session(model: Model) -> VerifySession:
+    return a_session(Bench(model))
 
 
 async def test_commands_out_of_order_are_refused() -> None:
@@ -56,9 +55,9 @@ async def test_a_constraint_is_compiled_by_neither_the_loop_nor_the_worker() -> 
             seen.append(threading.get_ident())
             return super().new_chooser(decoding, answer_start)
 
-    worker = Worker("test")
-    await new_session(Slow(), worker).open(opening((1,), decoding=CONSTRAINED))
-    model_thread = (await worker.run(threading.get_ident)).value
+    used = Bench(Slow())
+    await a_session(used).open(opening((1,), decoding=CONSTRAINED))
+    model_thread = await used.worker.run(threading.get_ident)
     assert seen[0] not in (threading.get_ident(), model_thread)
 
 
@@ -72,8 +71,8 @@ async def test_a_session_that_is_dropped_in_a_step_ends_after_it(before: str) ->
             release.wait(10)
         return count_up(context)
 
-    model, worker, cache = FakeModel(slow), Worker("test"), PrefixCache(10**6)
-    session = a_session(model, worker, cache)
+    used = Bench(FakeModel(slow))
+    session = a_session(used)
     prefix = PrefixReuse(b"a", keep=True)
 
     async def use() -> None:
@@ -88,60 +87,23 @@ async def test_a_session_that_is_dropped_in_a_step_ends_after_it(before: str) ->
     using.cancel()
     with pytest.raises(asyncio.CancelledError):
         await using
-    assert worker.pending == 2
     release.set()
-    await worker.run(lambda: None)
-    assert worker.pending == 0
+    await used.rest()
+    assert used.batcher.pending == 0
     # The step was finished before the session's end: what it has cached is kept.
-    assert cache.kept_bytes == (300 if before == "open" else 400)
+    assert used.prefixes.kept_bytes == (300 if before == "open" else 400)
 
 
 async def test_an_ended_session_holds_no_cache() -> None:
-    model, worker = CachedModel(), Worker("test")
-    session = new_session(model, worker)
+    model = CachedModel()
+    used = Bench(model)
+    session = a_session(used)
     await session.open(opening((1, 2, 3)))
-    assert model.cached_tokens() == 3
+    assert model.blocks.used == 2
     session.close()
-    await worker.run(lambda: None)
+    await used.rest()
     # Not even while somebody, such as a traceback, holds the session.
-    assert model.cached_tokens() == 0
-
-
-async def test_steps_of_a_greater_priority_go_first() -> None:
-    running, release, order = threading.Event(), threading.Event(), []
-
-    def next_token(context: Sequence[int]) -> int:
-        order.append(context[0])
-        if context[0] == 1:
-            running.set()
-            release.wait(10)
-        return count_up(context)
-
-    worker, cache, model = Worker("test"), PrefixCache(0), FakeModel(next_token)
-    sessions = {first: a_session(model, worker, cache) for first in (1, 2, 3)}
-
-    async def while_the_first_runs(steps: Sequence[Coroutine[None, None, object]]) -> None:
-        running.clear()
-        release.clear()
-        tasks = [asyncio.ensure_future(steps[0])]
-        await asyncio.to_thread(running.wait, 10)
-        tasks += [asyncio.ensure_future(step) for step in steps[1:]]
-        while worker.pending < len(steps):  # noqa: ASYNC110 - what it waits for is no event
-            await asyncio.sleep(0.001)
-        release.set()
-        await asyncio.gather(*tasks)
-
-    priorities = {1: 0, 2: -50, 3: 50}
-    await while_the_first_runs(
-        [
-            session.open(opening((first,), priority=priorities[first]))
-            for first, session in sessions.items()
-        ]
-    )
-    await while_the_first_runs(
-        [session.verify(version((first, first + 1)), ()) for first, session in sessions.items()]
-    )
-    assert order == [1, 3, 2, 1, 3, 2]
+    assert model.blocks.used == 0
 
 
 @dataclass
@@ -182,19 +144,21 @@ ids = st.integers(1, IDS - 1)
         ),
         max_size=8,
     ),
-    st.integers(1, 3),
+    st.integers(1, 8),
     st.sampled_from([0, 700, 10**6]),
+    # Hardly more than the longest of them takes alone: most caches are given up again and again.
+    st.sampled_from([14, 20, 1000]),
 )
 def test_sessions_that_share_get_what_each_gets_alone(
-    answers: list[Answer], at_once: int, cache_bytes: int
+    answers: list[Answer], at_once: int, cache_bytes: int, blocks: int
 ) -> None:
-    model, worker, cache = CachedModel(), Worker("test"), PrefixCache(cache_bytes)
+    used = Bench(CachedModel(blocks), cache_bytes)
 
     async def run_all() -> None:
         turn = asyncio.Semaphore(at_once)
-        sessions = [(answer, a_session(model, worker, cache)) for answer in answers]
+        sessions = [(answer, a_session(used)) for answer in answers]
         await asyncio.gather(*(answer.run(session, turn) for answer, session in sessions))
-        await worker.run(lambda: None)
+        await used.rest()
 
     asyncio.run(run_all())
     for answer in answers:
@@ -203,6 +167,8 @@ def test_sessions_that_share_get_what_each_gets_alone(
         start = len(answer.prompt)
         assert answer.got == continuation(answer.prompt, count, start, answer.seed)
         answer.got.clear()
-    assert cache.kept_bytes <= cache_bytes
-    assert 100 * model.cached_tokens() == cache.kept_bytes
-    worker.close()
+    assert used.prefixes.kept_bytes <= cache_bytes
+    while used.prefixes.drop_one():
+        pass
+    assert used.model.blocks.used == 0
+    used.worker.close()

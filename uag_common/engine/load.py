@@ -9,11 +9,12 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from uag_common.engine.caches import BLOCK_TOKENS, CacheLimits, contexts_of
 from uag_common.engine.causal import CausalModel
+from uag_common.engine.rope import usable_context
 from uag_common.errors import StartError, UagError
 from uag_common.model import (
     ModelDescription,
-    Rollback,
     TokenizerFile,
     TokenRoles,
     tokenizer_sha256,
@@ -72,23 +73,35 @@ def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.devi
     roles = read_roles(folder, vocabulary_size)
     table = _token_table(files[0], roles, vocabulary_size)
     name, _, revision = settings.model.partition("@")
+    context_length = _context_length(config)
+    limits = _cache_limits(settings, context_length, network.device)
+    contexts = contexts_of(network, limits, deterministic=settings.deterministic)
     description = ModelDescription(
         model_id=name,
         revision=revision,
         architecture=type(network).__name__,
         tokenizer_sha256=tokenizer_sha256(files),
         vocabulary_size=vocabulary_size,
-        context_length=_context_length(config),
+        # One session alone must find room for all of its context.
+        context_length=min(context_length, contexts.blocks.tokens),
         dtype=str(network.dtype).removeprefix("torch."),
         device=str(network.device),
-        rollback=Rollback.TRUNCATE,
+        rollback=contexts.rollback,
         parameter_count=network.num_parameters(),
         weight_bytes=sum(p.numel() * p.element_size() for p in network.parameters()),
         roles=roles,
     )
-    model = CausalModel(network, description, files, table)
+    model = CausalModel(contexts, network.device, description, files, table)
     model.test_step()
     return model
+
+
+def _cache_limits(
+    settings: ModelServiceSettings, context_length: int, device: torch.device
+) -> CacheLimits:
+    """More than all sessions with full contexts, and what is kept, is of no use."""
+    budget = settings.kv_budget(accelerated=device.type != "cpu")
+    return CacheLimits(budget, (settings.max_sessions + 1) * (context_length + BLOCK_TOKENS))
 
 
 def _tokenizer_files(folder: Path) -> tuple[TokenizerFile, ...]:
@@ -193,7 +206,7 @@ def _context_length(config: PretrainedConfig) -> int:
         raise StartError(
             "the model's config.json tells no context length (max_position_embeddings)"
         )
-    return min(length, MAX_CONTEXT_LENGTH)
+    return min(usable_context(config, length), MAX_CONTEXT_LENGTH)
 
 
 def _token_table(tokenizer_json: TokenizerFile, roles: TokenRoles, rows: int) -> TokenTable:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from opentelemetry.trace import Tracer
 
 from uag_common.admission import Admission, IdleTimer
+from uag_common.batching.batcher import Batcher
+from uag_common.batching.queue_bound import QueueBound
 from uag_common.errors import PeerUnavailableError, StaleContextError
 from uag_common.model import Model
 from uag_common.model_settings import ModelServiceSettings
@@ -57,10 +59,10 @@ class SessionRoom:
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model, the thread that runs it, and what its sessions share."""
+    """A model, the queue of its work, and what its sessions share."""
 
     model: Model
-    worker: Worker
+    batcher: Batcher
     admission: Admission
     prefixes: PrefixCache
     metrics: ModelMetrics
@@ -78,16 +80,26 @@ class LoadedModel:
         """As the settings have it; its metrics are shown from now on."""
         admission = Admission(settings.max_sessions, settings.idle_seconds, metrics.refused)
         prefixes = PrefixCache(settings.prefix_cache_mb * MEGABYTE)
-        loaded = cls(model, worker, admission, prefixes, metrics, tracer)
+        bound = QueueBound(settings.max_queue, settings.max_queue_seconds)
+        batcher = Batcher(worker, model, prefixes.drop_one, metrics, bound)
+        loaded = cls(model, batcher, admission, prefixes, metrics, tracer)
         loaded._show()
         return loaded
 
     def _show(self) -> None:
         show, admission, prefixes = self.metrics.watch, self.admission, self.prefixes
+        batcher, blocks, block_tokens = (
+            self.batcher,
+            self.model.blocks,
+            self.model.blocks.block_tokens,
+        )
         self.metrics.describe(self.model.description)
         show("uag_sessions", "Open sessions.", lambda: admission.open_sessions)
         show("uag_sessions_max", "Most sessions that may be open.", lambda: admission.max_sessions)
-        show("uag_pending_steps", "Steps that wait or run.", lambda: self.worker.pending)
+        show("uag_pending_steps", "Steps that wait or run.", lambda: self.batcher.pending)
+        show("uag_waiting_sessions", "Sessions that wait to be opened.", lambda: batcher.waiting)
+        show("uag_kv_blocks", "Blocks that caches are made of.", lambda: blocks.total)
+        show("uag_kv_blocks_used", "Blocks that caches hold, kept ones too.", lambda: blocks.used)
         show("uag_kept_prefixes", "Caches kept of ended sessions.", lambda: prefixes.kept_prefixes)
         show("uag_kept_prefix_bytes", "Bytes of the kept caches.", lambda: prefixes.kept_bytes)
         show("uag_kept_prefix_bytes_max", "Most bytes of kept caches.", lambda: prefixes.max_bytes)
@@ -129,4 +141,4 @@ class ModelSlot:
     @property
     def step_seconds(self) -> float:
         """How long the running step has been running; 0 if none runs. Loading is no step."""
-        return 0.0 if self._loaded is None else self._loaded.worker.step_seconds
+        return 0.0 if self._loaded is None else self._loaded.batcher.step_seconds

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterator
 
 from uag.model.v1 import model_pb2 as pb
+from uag_common.batching.timing import StepTime
 from uag_common.context import ContextVersion
 from uag_common.model import ModelDescription, Rollback, TokenizerFile, TokenRoles
 from uag_common.rpc.channel import CHUNK_BYTES
-from uag_common.worker import StepTime
 
 _ROLLBACK_TO_PB = {
     Rollback.TRUNCATE: pb.ROLLBACK_TRUNCATE,

@@ -65,9 +65,12 @@ class ModelServicer(model_pb2_grpc.ModelServiceServicer):
         return pb.GetLoadResponse(
             open_sessions=loaded.admission.open_sessions,
             max_sessions=loaded.admission.max_sessions,
-            pending_steps=loaded.worker.pending,
+            pending_steps=loaded.batcher.pending,
             kept_prefixes=loaded.prefixes.kept_prefixes,
             kept_prefix_bytes=loaded.prefixes.kept_bytes,
+            waiting_sessions=loaded.batcher.waiting,
+            kv_blocks=loaded.model.blocks.total,
+            kv_blocks_used=loaded.model.blocks.used,
         )
 
 
@@ -86,14 +89,14 @@ async def run_model_service(
         add_service(server.grpc, slot)
         port = await server.start(settings.listen, variable_name(type(settings), "listen"))
         metrics = ModelMetrics(telemetry.registry)
-        worker = Worker("model", metrics)
+        worker = Worker("model")
         watching = asyncio.ensure_future(_watch_steps(slot, settings.stalled_seconds, server))
         try:
             stop = StopSignal(follow_stdin=settings.stop_with_parent)
             loading = asyncio.ensure_future(worker.run(load_model))
             if not await stop.before(loading):
                 return
-            model = loading.result().value
+            model = loading.result()
             slot.fill(LoadedModel.of(model, worker, settings, metrics, telemetry.tracer))
             await server.set_serving(True)
             log.info("serving %s on port %d", model.description.model_id, port)

@@ -66,6 +66,8 @@ CACHED_TOKENS = "uag.cache.found"
 """Tokens that were found in the cache of another session."""
 BATCH_SIZE = "uag.batch.size"
 """Sessions that share a forward pass."""
+BATCH_TOKENS = "uag.batch.tokens"
+"""Tokens of all of these in it."""
 STEP = "uag.step"
 QUEUE_SECONDS = "uag.queue.seconds"
 

@@ -6,17 +6,18 @@ Knows no model. Times are in seconds, tokens are those of the service's own mode
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
+from uag_common.batching.timing import Pass
 from uag_common.model import ModelDescription
-from uag_common.telemetry.attributes import BATCH_SIZE, QUEUE_SECONDS, STEP
+from uag_common.telemetry.attributes import BATCH_SIZE, BATCH_TOKENS, QUEUE_SECONDS, STEP
 from uag_common.telemetry.metrics import STEP_BUCKETS
 from uag_common.telemetry.names import FORWARD, QUEUE
-from uag_common.telemetry.spans import past_span
+from uag_common.telemetry.spans import Attributes, past_span
 
 SHOWN_WAIT_SECONDS = 0.001
 """A shorter wait between two steps is threads taking turns, and gets no span of its own."""
@@ -36,7 +37,7 @@ class ModelMetrics:
         )
         forward = Histogram(
             "uag_forward_seconds",
-            "Seconds of a step of the model: a prefill, a verification, one drafted token.",
+            "Seconds of a pass that a step had a part in: of a prefill, a verification, a drafted token.",
             ("command",),
             registry=registry,
             buckets=STEP_BUCKETS,
@@ -48,6 +49,23 @@ class ModelMetrics:
             "Sessions that shared a forward pass.",
             registry=registry,
             buckets=(1, 2, 4, 8, 16, 32, 64, 128),
+        )
+        self._batch_tokens = Histogram(
+            "uag_batch_tokens",
+            "Tokens of all sessions in a forward pass.",
+            registry=registry,
+            buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
+        )
+        self._pass = Histogram(
+            "uag_pass_seconds",
+            "Seconds of a forward pass, and of choosing tokens after it.",
+            registry=registry,
+            buckets=STEP_BUCKETS,
+        )
+        self._evictions = Counter(
+            "uag_kv_evictions",
+            "Caches that running sessions gave up for older ones, and compute anew.",
+            registry=registry,
         )
         self._held = Gauge(
             "uag_kv_cache_tokens", "Tokens of the open sessions' contexts.", registry=registry
@@ -102,15 +120,31 @@ class ModelMetrics:
         self._queried.inc(context_tokens)
         self._hit.inc(cached_tokens)
 
-    def stepped(self, command: str, queued: float, began: float, ended: float) -> None:
-        """A step that ran; times are those of `time.perf_counter`."""
-        wait = began - queued
-        self._wait_of(command).observe(wait)
-        self._forward_of(command).observe(ended - began)
-        self._batch_size.observe(1)
-        if wait >= SHOWN_WAIT_SECONDS:
-            past_span(QUEUE, queued, began)
-        past_span(FORWARD, began, ended, {STEP: command, QUEUE_SECONDS: wait, BATCH_SIZE: 1})
+    def stepped(self, command: str, passes: Sequence[Pass]) -> None:
+        """A step that had these passes."""
+        for each in passes:
+            wait = each.began - each.queued
+            self._wait_of(command).observe(wait)
+            self._forward_of(command).observe(each.ended - each.began)
+            if wait >= SHOWN_WAIT_SECONDS:
+                past_span(QUEUE, each.queued, each.began)
+            told: Attributes = {
+                STEP: command,
+                QUEUE_SECONDS: wait,
+                BATCH_SIZE: each.sessions,
+                BATCH_TOKENS: each.tokens,
+            }
+            past_span(FORWARD, each.began, each.ended, told)
+
+    def passed(self, sessions: int, tokens: int, seconds: float) -> None:
+        """A forward pass of so many sessions, with so many tokens of all of them."""
+        self._batch_size.observe(sessions)
+        self._batch_tokens.observe(tokens)
+        self._pass.observe(seconds)
+
+    def evicted(self) -> None:
+        """A session had to give up its cache to an older one."""
+        self._evictions.inc()
 
     def dropped(self, command: str, queued: float) -> None:
         """A step whose caller went away before it began."""

@@ -1,0 +1,1 @@
+"""The memory of caches as blocks: who has which. No tensors."""
