@@ -25,7 +25,7 @@ from orchestrator.side import Side, open_conversion
 from uag_common.common_prefix import common_prefix
 from uag_common.context import ContextVersion
 from uag_common.decoding import Decoding, PrefixReuse, Sampling
-from uag_common.engine.causal import CausalModel
+from uag_common.engine.language_model import LanguageModel
 from uag_common.engine.load import load_folder
 from uag_common.model import run_alone, run_step
 from uag_common.models import catalogue
@@ -61,7 +61,7 @@ class Loaded:
     """A model and what the orchestrator knows of it."""
 
     name: str
-    model: CausalModel
+    model: LanguageModel
     side: Side
 
 
@@ -120,7 +120,7 @@ def guess(
     return Counts(examined, accepted, rounds)
 
 
-def drafted(model: CausalModel, drafter: CausalDrafter, command: ProposeCommand) -> list[int]:
+def drafted(model: LanguageModel, drafter: CausalDrafter, command: ProposeCommand) -> list[int]:
     tokens: list[DraftToken] = []
     drafter.begin(command)
     run_step(model, drafter.draft(command, tokens))

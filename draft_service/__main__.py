@@ -23,7 +23,7 @@ def load(settings: DraftSettings) -> Model:
     except ModuleNotFoundError as error:
         raise StartError(f"{error.name} is missing: pip install '.[engine]'") from error
 
-    return load_model(settings)
+    return load_model(settings, masked=True)
 
 
 async def serve(settings: DraftSettings) -> None:

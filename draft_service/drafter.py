@@ -62,8 +62,8 @@ class CausalDrafter:
         shared = self._prefixes.fork(ids, self._command.prefix)
         if shared is not None:
             self._sequence = shared
-        found, to_run = len(self._sequence.ids), len(ids) - 1
-        self._sequence.extend(ids[found:to_run])
+        found, to_run = self._sequence.cached, len(ids) - 1
+        self._sequence.extend(ids[len(self._sequence.ids) : to_run])
         # From now on, as far as it is computed.
         self._share(to_run)
         if found < to_run:

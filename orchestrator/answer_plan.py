@@ -8,6 +8,7 @@ from functools import partial
 from orchestrator.answer_end import AnswerEnd
 from orchestrator.conversion.conversion import Conversion
 from orchestrator.draft_client import DraftOptions
+from orchestrator.draft_context import DraftContext
 from orchestrator.drafter import Drafter, DraftPlan, ModelDrafter, NoDrafter
 from orchestrator.observation import Observation
 from orchestrator.pair import Pair
@@ -113,12 +114,16 @@ class AnswerPlan:
             priority=self.resolved.request.priority,
         )
         plan = DraftPlan(
-            tokens=self.resolved.draft_tokens,
-            context_length=self.draft.description.context_length,
-            wait=speculation.mode is SpeculationMode.FORCE,
+            tokens=self.resolved.draft_tokens, wait=speculation.mode is SpeculationMode.FORCE
+        )
+        context = DraftContext(
+            self._conversions[choice],
+            self.draft.vocabulary,
+            self.draft.description.context_length,
+            self.draft.encoder.start_ids(),
         )
         open_session = partial(self._pair.draft_session, self.draft, options)
-        return ModelDrafter(plan, self._conversions[choice], open_session, observation)
+        return ModelDrafter(plan, context, open_session, observation)
 
     def _text(self) -> AnswerText:
         wanted = self.resolved.request.stopping

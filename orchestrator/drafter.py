@@ -8,21 +8,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from orchestrator.conversion.conversion import Conversion
+from orchestrator.draft_context import ContextUpdate, DraftContext
 from orchestrator.events import Degraded
 from orchestrator.observation import Observation
-from orchestrator.sessions import DraftCommand, DraftPort, ExchangeTime
-from uag_common.context import ContextVersion
+from orchestrator.sessions import DraftCommand, Drafted, DraftPort
 from uag_common.errors import StaleContextError, UagError
 
 log = logging.getLogger(__name__)
 
 MAX_REOPENS = 3
 """A draft that keeps losing its context is given up: each new session costs it a prefill."""
+
+LONG_READ = 64
+"""Tokens: more than a round commits. What is longer is read beside the rounds, as a prompt is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,10 @@ class NoDrafter:
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """How to draft for one answer: tokens a round, how many the draft's context holds, and whether
-    rounds wait for a draft that is not ready yet."""
+    """How to draft for one answer: tokens a round, and whether rounds wait for a draft that is not
+    ready yet."""
 
     tokens: int
-    context_length: int
     wait: bool
 
 
@@ -93,101 +94,105 @@ class ModelDrafter:
     def __init__(
         self,
         plan: DraftPlan,
-        conversion: Conversion,
+        context: DraftContext,
         open_session: Callable[[], DraftPort],
         observation: Observation,
     ) -> None:
         self._plan = plan
-        self._conversion = conversion
+        self._context = context
         self._open_session = open_session
         self._observation = observation
         self._reopens = 0
         self._round = 0
         self._session: DraftPort | None = None
-        self._opening: asyncio.Task[ExchangeTime] | None = None
+        self._reading: asyncio.Task[Drafted] | None = None
         self._failure: _Failure | None = None
-        # The first sync is done: what the draft has now is the prompt.
-        self._answer_start = len(conversion.draft_ids)
 
     @property
     def degraded(self) -> Degraded | None:
         return None if self._failure is None else self._failure.until_now()
 
     def start(self) -> None:
-        self._sync(room=0)
-        if self._fits():
+        update = self._sync(self._plan.tokens)
+        # A draft that cannot spell the prompt may yet be able to spell what follows it.
+        if self._context.ids and self._has_room(update):
             self._open()
 
-    def _sync(self, room: int) -> DraftCommand:
-        """Brings the mirror up to the committed text; what the draft must be told of it, and to
-        draft no more than there is room for."""
+    def _sync(self, tokens: int) -> ContextUpdate:
         with self._observation.converting():
-            update = self._conversion.sync()
-            kept = ContextVersion.of(self._conversion.draft_ids, update.keep)
-        tokens = min(self._plan.tokens, room)
-        position = self._conversion.position
-        command = DraftCommand(self._round, update.keep, kept, update.append, tokens, position)
-        self._observation.commanded(command, update.rollback)
-        return command
+            return self._context.sync(tokens)
 
-    def _fits(self) -> bool:
-        length, limit = len(self._conversion.draft_ids), self._plan.context_length
-        if not length:
-            self._give_up("the draft's tokenizer cannot spell the prompt")
-        elif length >= limit:
-            self._give_up(f"the draft's context of {limit} tokens is full")
-        return 0 < length < limit
+    def _has_room(self, update: ContextUpdate) -> bool:
+        if not update.room:
+            self._give_up(self._context.problem)
+        return update.room > 0
 
     def _open(self) -> None:
         """Opens a session with the whole context; rounds are plain steps until it is ready."""
         self._session = self._open_session()
-        ids = tuple(self._conversion.draft_ids)
-        self._opening = asyncio.ensure_future(
-            self._session.open(ids, min(self._answer_start, len(ids)))
-        )
+        ids, answer_start = tuple(self._context.ids), self._context.answer_start
+        self._reading = asyncio.ensure_future(_opened(self._session, ids, answer_start))
 
     async def propose(self, round_number: int, room: int) -> tuple[int, ...]:
         self._round = round_number
         session = await self._ready_session() if room > 0 else None
         if session is None:
             return ()
-        command = self._sync(room)
-        if not self._fits():
+        update = self._sync(min(self._plan.tokens, room))
+        if not self._has_room(update):
             return ()
-        try:
-            drafted = await session.propose(command)
-        except StaleContextError as error:
-            self._reopen(str(error))
+        if len(update.append) > LONG_READ and not self._plan.wait:
+            # No less than a token can be asked for; the next command takes it back.
+            command = self._command(replace(update, room=1))
+            self._reading = asyncio.ensure_future(session.propose(command))
             return ()
-        except UagError as error:
-            self._give_up(str(error))
-            return ()
-        self._observation.drafted(len(drafted.ids), drafted.time)
-        return self._convert(drafted.ids)[:room]
+        drafted = await self._outcome(session.propose(self._command(update)))
+        return () if drafted is None else self._take(drafted)[:room]
+
+    def _command(self, update: ContextUpdate) -> DraftCommand:
+        command = DraftCommand(
+            round=self._round,
+            keep=update.kept.length,
+            kept=update.kept,
+            append_ids=update.append,
+            max_tokens=update.room,
+            position=self._context.position,
+        )
+        self._observation.commanded(command, update.rollback)
+        return command
 
     async def _ready_session(self) -> DraftPort | None:
-        """The session, once it is open and while it lives."""
-        if self._session is None or self._opening is None:
-            return None
-        if not (self._plan.wait or self._opening.done()):
-            return None
-        try:
-            await self._opened(self._opening)
-        except UagError as error:
-            self._give_up(str(error))
-            return None
+        """The session, once it has read what it was last given to read, and while it lives."""
+        if self._session is None and self._failure is None:
+            self.start()
+        if self._reading is not None:
+            if not (self._plan.wait or self._reading.done()):
+                return None
+            if await self._outcome(self._read(self._reading)) is None:
+                return None
+            self._reading = None
         return self._session
 
-    async def _opened(self, opening: asyncio.Task[ExchangeTime]) -> None:
-        if opening.done():
-            opening.result()
-            return
+    async def _read(self, reading: asyncio.Task[Drafted]) -> Drafted:
+        if reading.done():
+            return reading.result()
         with self._observation.waiting_for_draft():
-            await opening
+            return await reading
 
-    def _convert(self, draft_ids: tuple[int, ...]) -> tuple[int, ...]:
+    async def _outcome(self, exchange: Awaitable[Drafted]) -> Drafted | None:
+        """What the draft answers; None if it has lost the context, or is lost itself."""
+        try:
+            return await exchange
+        except StaleContextError as error:
+            self._reopen(str(error))
+        except UagError as error:
+            self._give_up(str(error))
+        return None
+
+    def _take(self, drafted: Drafted) -> tuple[int, ...]:
+        self._observation.drafted(len(drafted.ids), drafted.time)
         with self._observation.converting():
-            proposal = self._conversion.propose(draft_ids)
+            proposal = self._context.propose(drafted.ids)
         self._observation.unconverted(proposal.lost_draft_ids, proposal.not_representable_draft_ids)
         return proposal.candidate_ids
 
@@ -210,16 +215,17 @@ class ModelDrafter:
         if self._failure is None:
             # Too little to be shown.
             with self._observation.tally.converting():
-                self._conversion.commit(ids)
+                self._context.commit(ids)
 
     def close(self) -> None:
-        if (
-            self._opening is not None
-            and not self._opening.cancel()
-            and not self._opening.cancelled()
-        ):
+        reading, self._reading = self._reading, None
+        if reading is not None and not reading.cancel() and not reading.cancelled():
             # Asked for, so that a failure which came too late to matter is not reported as lost.
-            self._opening.exception()
+            reading.exception()
         if self._session is not None:
             self._session.close()
         self._session = None
+
+
+async def _opened(session: DraftPort, ids: tuple[int, ...], answer_start: int) -> Drafted:
+    return Drafted((), await session.open(ids, answer_start))

@@ -23,6 +23,7 @@ class Defaults:
 
     max_new_tokens: int
     draft_tokens: int
+    share_prefixes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def resolve(request: AnswerRequest, defaults: Defaults, target: ModelDescription
         max_new_tokens=max_new_tokens,
         draft_tokens=draft_tokens,
         n=n,
-        prefix=_prefix_reuse(request, n),
+        prefix=_prefix_reuse(request, n, share=defaults.share_prefixes),
         end_ids=tuple(dict.fromkeys((*sorted(eos_ids), *request.stopping.stop_token_ids))),
         eos_ids=eos_ids,
     )
@@ -153,15 +154,22 @@ def _seed(request: AnswerRequest) -> int | None:
     return secrets.randbits(SEED_BITS)
 
 
-def _prefix_reuse(request: AnswerRequest, n: int) -> PrefixReuse:
-    """Who may share this request's caches: its conversation, else its own answers alone."""
+def _prefix_reuse(request: AnswerRequest, n: int, *, share: bool) -> PrefixReuse:
+    """Who may share this request's caches: all of the same salt, or else its conversation, or its
+    own answers alone."""
+    if share:
+        return PrefixReuse(_key(request.cache_salt), keep=True)
     if request.session_id:
-        digest = sha256()
-        for name in (request.cache_salt, request.session_id):
-            # With its length before it: no two pairs of names are told by the same bytes.
-            data = name.encode()
-            digest.update(len(data).to_bytes(8, "little") + data)
-        return PrefixReuse(digest.digest()[:PREFIX_KEY_BYTES], keep=True)
+        return PrefixReuse(_key(request.cache_salt, request.session_id), keep=True)
     if n > 1:
         return PrefixReuse(secrets.token_bytes(PREFIX_KEY_BYTES))
     return PrefixReuse()
+
+
+def _key(*names: str) -> bytes:
+    digest = sha256()
+    for name in names:
+        # With its length before it: no two rows of names are told by the same bytes.
+        data = name.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.digest()[:PREFIX_KEY_BYTES]

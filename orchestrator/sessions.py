@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from uag_common.batching.timing import StepTime
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice, NoisePosition
-from uag_common.batching.timing import StepTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ class OrchestratorSettings(ServiceSettings):
         minimum=1,
         maximum=(1 << 31) - 1,
     )
+    share_prefixes: bool = setting(
+        "true: requests of one cache_salt share what they computed of equal beginnings, such as a "
+        "system prompt, and whoever times them can tell that; false: only those of one session_id",
+        default=True,
+    )
     draft_timeout_seconds: float = setting(
         "a draft that has not answered a command by then is given up for the request; "
         "the request goes on without it",

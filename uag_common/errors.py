@@ -93,3 +93,9 @@ class InternalError(UagError):
 
 class StartError(UagError):
     """The process cannot start: one line that names the setting and the remedy."""
+
+
+def first_line(error: Exception) -> str:
+    """Of an error that is not ours: its kind and the first line of what it says."""
+    first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}"

@@ -49,6 +49,12 @@ class ModelServiceSettings(ServiceSettings):
         minimum=1,
         maximum=65536,
     )
+    max_batch: int = setting(
+        "most sessions that share a forward pass; 1: each has its own",
+        default=256,
+        minimum=1,
+        maximum=4096,
+    )
     max_queue: int = setting(
         "most sessions that may wait to be opened, for memory or for their turn; one more is "
         "refused",

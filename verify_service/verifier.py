@@ -74,7 +74,7 @@ class Verifier:
         shared = self._prefixes.fork(ids, self._command.prefix) if self._shares else None
         if shared is not None:
             self._sequence = shared
-        found = len(self._sequence.ids)
+        found = self._sequence.cached
         prompt = () if top is None else (yield from self._score(ids, top))
         self._sequence.extend(ids[len(self._sequence.ids) :])
         # From now on, as far as it is computed.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.conversion.conversion import Stop
 from orchestrator.conversion.vocabulary import Vocabulary
+from orchestrator.conversion.word_spelling import WordSpelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +21,20 @@ class Guess:
     count: int
 
     @classmethod
-    def read(cls, vocabulary: Vocabulary, draft_ids: Sequence[int]) -> Guess:
-        """Reads ids; a stop is an EOS by role, a control token, or an id without a token."""
+    def read(cls, vocabulary: Vocabulary, draft_ids: Sequence[int], before: bytes) -> Guess:
+        """Reads ids; a stop is an EOS by role, a control token, or an id without a token. `before`:
+        the end of the text that they go on with, by which a lossy vocabulary's words are spelled.
+        """
+        spell = WordSpelling(vocabulary, before).spell if vocabulary.lossy else vocabulary.piece
         data, ends = bytearray(), list[int]()
         stop: Stop | None = None
         for token_id in draft_ids:
             stop = _stop(vocabulary, token_id)
             if stop is not None:
                 break
-            data += vocabulary.piece(token_id) or b""
+            data += spell(token_id) or b""
             ends.append(len(data))
         return cls(bytes(data), tuple(ends), stop, len(draft_ids))
-
-    def without_space(self) -> Guess:
-        """The same guess without the space that a lossy vocabulary puts before each word."""
-        if not self.data.startswith(b" "):
-            return self
-        ends = tuple(end - 1 for end in self.ends)
-        return Guess(self.data[1:], ends, self.stop, self.count)
 
     def lost_after(self, end: int) -> int:
         """How many of the ids do not lie wholly before that byte."""

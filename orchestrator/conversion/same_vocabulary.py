@@ -35,7 +35,7 @@ class SameVocabulary:
         self._target = target
         self._draft = draft
         self._mirror = [*draft_prefix]
-        self._unseen = [*prompt_ids]
+        self._unseen = self._readable(prompt_ids)
         self._speculated: list[int] = []
         self._lost_draft_ids = 0
         self._answer = AnswerPosition(target)
@@ -53,7 +53,7 @@ class SameVocabulary:
         return self._lost_draft_ids
 
     def commit(self, target_ids: Sequence[int]) -> None:
-        self._unseen.extend(target_ids)
+        self._unseen.extend(self._readable(target_ids))
         for token_id in target_ids:
             self._answer.commit(token_id)
 
@@ -90,12 +90,16 @@ class SameVocabulary:
             not_representable_draft_ids=0,
         )
 
+    def _readable(self, target_ids: Sequence[int]) -> list[int]:
+        """Without ids that have no token: the embedding of the draft may have no row for them."""
+        return [token_id for token_id in target_ids if _is_token(self._target, token_id)]
+
     def _read(self, draft_ids: Sequence[int]) -> tuple[list[int], Stop | None]:
         candidates: list[int] = []
         for token_id in draft_ids:
             if token_id in self._draft.roles.eos:
                 return [*candidates, *self._eos(token_id)], Stop.EOS
-            if self._draft.piece(token_id) is None and not self._draft.is_control(token_id):
+            if not _is_token(self._draft, token_id):
                 return candidates, Stop.UNKNOWN_ID
             candidates.append(token_id)
         return candidates, None
@@ -108,3 +112,7 @@ class SameVocabulary:
 
     def _bytes(self, ids: Sequence[int]) -> bytes:
         return b"".join(self._target.piece(token_id) or b"" for token_id in ids)
+
+
+def _is_token(vocabulary: Vocabulary, token_id: int) -> bool:
+    return vocabulary.piece(token_id) is not None or vocabulary.is_control(token_id)

@@ -16,7 +16,8 @@ from orchestrator.conversion.guess import Guess
 from orchestrator.conversion.spans import spans
 from orchestrator.conversion.utf8 import utf8_end
 from orchestrator.conversion.vocabulary import Vocabulary
-from orchestrator.conversion.window import Side, Window, window_start
+from orchestrator.conversion.window import FURTHEST_BYTES, Side, Window, window_start
+from orchestrator.conversion.word_spelling import KNOWN_BYTES
 from uag_common.common_prefix import common_prefix
 from uag_common.decoding import NoisePosition
 
@@ -122,7 +123,8 @@ class Translation:
         if self._speculated:
             raise RuntimeError("propose was called twice without a sync")
         self._speculated = [*draft_ids]
-        guess = self._read(draft_ids)
+        before = self._committed[max(self._origin, self._seen - KNOWN_BYTES) : self._seen]
+        guess = Guess.read(self._draft.vocabulary, draft_ids, bytes(before))
         held = bytes(self._committed[self._seen :])
         follows = guess.data.startswith(held) and not self._breaks
         proposal = self._convert(guess, len(held)) if follows else _nothing(guess, held)
@@ -155,20 +157,19 @@ class Translation:
             draft.part(start)
         self._breaks.clear()
         self._append(start, self._seen)
+        if draft.vocabulary.lossy:
+            self._bound_look_behind()
+
+    def _bound_look_behind(self) -> None:
+        """Parts the text where it ends now if the next sync would have to look too far back."""
+        window = window_start(self._draft, self._committed)
+        if self._seen - window.start > FURTHEST_BYTES:
+            self._draft.part(self._seen)
+            self._capped_windows += 1
 
     def _append(self, start: int, end: int) -> None:
         data = bytes(self._committed[start:end])
         self._draft.extend(spans(self._draft.vocabulary, data), start)
-
-    def _read(self, draft_ids: Sequence[int]) -> Guess:
-        vocabulary = self._draft.vocabulary
-        guess = Guess.read(vocabulary, draft_ids)
-        return guess.without_space() if vocabulary.lossy and self._space_is_there() else guess
-
-    def _space_is_there(self) -> bool:
-        """Whether a word may follow what the draft has seen without a space between."""
-        seen = self._seen
-        return seen == self._origin or self._committed[seen - 1 : seen].isspace()
 
     def _convert(self, guess: Guess, held: int) -> Proposal:
         end = max(held, utf8_end(guess.data))

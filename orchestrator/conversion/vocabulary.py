@@ -5,6 +5,7 @@ Knows one tokenizer. It must not know a second one, a session, or where the file
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -23,10 +24,11 @@ REPLACEMENT = "\ufffd"
 class Vocabulary:
     """One tokenizer as the conversion needs it.
 
-    Two with equal `fingerprint` have the same ids for the same bytes, and the same control ids.
-    `byte_ids[x]` is the id of byte x, None where there is none; `replacement_ids` spell U+FFFD and
-    stand in for such a byte. `longest_piece` is in bytes. A `lossy` vocabulary forgets parts of the
-    text: its pieces are guesses, and `continuations` are its ids that go on with a word.
+    Two with equal `fingerprint` have the same ids for the same bytes and for the same control
+    tokens. `byte_ids[x]` is the id of byte x, None where there is none; `replacement_ids` spell
+    U+FFFD and stand in for such a byte. `longest_piece` is in bytes. A `lossy` vocabulary forgets
+    parts of the text, and one that `forgets_case` the capitals too: its pieces are guesses, and
+    `continuations` are its ids that go on with a word.
     """
 
     roles: Roles
@@ -40,6 +42,7 @@ class Vocabulary:
     lossy: bool
     longest_piece: int
     continuations: frozenset[int]
+    forgets_case: bool
     prepends_space: bool
     strips_leading_space: bool
     # What was looked up already, by character.
@@ -52,19 +55,21 @@ class Vocabulary:
         table = pieces(spec)
         core_file = core_json(spec)
         tokenizer = core(core_file)
-        control = frozenset(token.id for token in spec.added if token.control)
+        control = {token.id: token.content for token in spec.added if token.control}
+        lossy = spec.family is Family.WORDPIECE
         return cls(
             roles=roles,
             core=tokenizer,
             fingerprint=_fingerprint(core_file, control),
             cuts=_cuts(spec, table),
             pieces=tuple(table),
-            control_ids=control,
+            control_ids=frozenset(control),
             byte_ids=tuple(byte_ids(spec, table)),
-            replacement_ids=_replacement_ids(tokenizer, control),
+            replacement_ids=_replacement_ids(tokenizer, frozenset(control)),
             longest_piece=max(map(len, filter(None, table)), default=0),
-            lossy=spec.family is Family.WORDPIECE,
+            lossy=lossy,
             continuations=_continuations(spec),
+            forgets_case=lossy and _lowers(spec),
             prepends_space=_prepends_space(spec),
             strips_leading_space=_strips_leading_space(spec),
         )
@@ -96,8 +101,8 @@ class Vocabulary:
         return [table[token_id] or b"" for token_id in ids]
 
 
-def _fingerprint(core_file: str, control: frozenset[int]) -> str:
-    return sha256(f"{core_file}{sorted(control)}".encode()).hexdigest()
+def _fingerprint(core_file: str, control: Mapping[int, str]) -> str:
+    return sha256(f"{core_file}{sorted(control.items())}".encode()).hexdigest()
 
 
 def _cuts(spec: TokenizerSpec, table: list[bytes | None]) -> Cuts:
@@ -123,6 +128,11 @@ def _continuations(spec: TokenizerSpec) -> frozenset[int]:
         for text, token_id in spec.vocabulary.items()
         if text.startswith(WORDPIECE_CONTINUATION)
     )
+
+
+def _lowers(spec: TokenizerSpec) -> bool:
+    stages = spec.components("normalizer")
+    return any(stage["type"] == "Lowercase" or bool(stage.get("lowercase")) for stage in stages)
 
 
 def _prepends_space(spec: TokenizerSpec) -> bool:

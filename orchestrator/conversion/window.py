@@ -17,6 +17,8 @@ from orchestrator.conversion.vocabulary import Vocabulary
 NEAREST = 2
 RELAXED = 16
 FURTHEST = 64
+# Of a lossy vocabulary, in bytes: it may have one id, or none at all, for any number of them.
+FURTHEST_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,12 +80,16 @@ class PromptEncoder:
         return self._encode_rendered(text, own)
 
     def encode_chat_somehow(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
-        """As `encode_chat`, but a conversation that the template refuses is read as a text: a
-        draft's template must not decide whether a request is right."""
-        try:
-            return self.encode_chat(messages)
-        except InvalidRequestError:
-            return self.encode_text(PlainChat().render(messages))
+        """As `encode_chat`, but for a draft. A conversation that its template refuses is read as a
+        text, for no draft decides whether a request is right; and what its tokenizer puts after a
+        text is left out, for this one goes on."""
+        if not isinstance(self._chat, PlainChat):
+            try:
+                return self.encode_chat(messages)
+            except InvalidRequestError:
+                pass
+        text = PlainChat().render(messages)
+        return tuple(self._tokenizer_for(text).encode_open(text))
 
     def _own(self, neutral: NeutralChat, rendered: str) -> list[ControlToken]:
         """The control tokens that the template itself writes. A normalizer may take stand-ins away,

@@ -45,7 +45,11 @@ class TextTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text, with what the tokenizer itself puts around it."""
-        return [*self.start_ids, *self.encode_piece(text, at_start=True), *self._end_ids]
+        return [*self.encode_open(text), *self._end_ids]
+
+    def encode_open(self, text: str) -> list[int]:
+        """Ids of a text that goes on, with what the tokenizer itself puts before it."""
+        return [*self.start_ids, *self.encode_piece(text, at_start=True)]
 
     def encode_piece(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of a text that stands before all control tokens (`at_start`) or after one."""

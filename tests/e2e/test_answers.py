@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from tests.reference import Reference
-from tests.services import RunningServices, running_services
+from tests.services import Answer, RunningServices, running_services
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 
@@ -79,6 +79,7 @@ def llama_reference(llama: Path) -> Reference:
 
 def test_several_answers_share_the_prefill(services: RunningServices) -> None:
     request = pb.GenerateRequest(text=FOX * 3, max_new_tokens=4, n=4, sampling=SAMPLED)
+    request.cache_salt = "several"
     first, *others = services.answers(request).finished
     assert first.usage.cached_tokens == 0
     for finished in others:
@@ -145,29 +146,37 @@ def test_more_answers_than_the_target_has_sessions_are_refused(llama: Path) -> N
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_conversation_is_found_again(services: RunningServices) -> None:
-    def turn(text: str, session: str, salt: str = "") -> pb.Finished:
-        request = pb.GenerateRequest(text=text, max_new_tokens=8, session_id=session)
-        request.cache_salt = salt
-        return services.generate(request).finished
+def turn(services: RunningServices, text: str, session: str = "", salt: str = "") -> Answer:
+    request = pb.GenerateRequest(text=text, max_new_tokens=8, session_id=session, cache_salt=salt)
+    return services.generate(request)
 
-    first = services.generate(pb.GenerateRequest(text=FOX, max_new_tokens=8, session_id="one"))
+
+def test_what_begins_alike_is_computed_once_for_all_of_one_salt(services: RunningServices) -> None:
+    system = "It rained for 40 days; on day 41 the sun came out. "
+    alone = turn(services, system + "Ask", salt="alone")
+    assert alone.finished.usage.cached_tokens == 0
+    first = turn(services, system + "And", salt="a")
     assert first.finished.usage.cached_tokens == 0
-    longer = FOX + first.text + " And then"
-    assert turn(longer, "two").usage.cached_tokens == 0
-    assert turn(longer, "one", salt="pepper").usage.cached_tokens == 0
-    found = turn(longer, "one").usage
-    assert found.cached_tokens >= first.finished.usage.prompt_tokens
-    alone = services.generate(pb.GenerateRequest(text=longer, max_new_tokens=8))
-    again = services.generate(pb.GenerateRequest(text=longer, max_new_tokens=8, session_id="one"))
-    assert again.ids == alone.ids
-    assert again.started.cached_tokens == again.finished.usage.cached_tokens > 0
+    found = turn(services, system + "Ask", salt="a")
+    assert found.ids == alone.ids
+    assert found.started.cached_tokens == found.finished.usage.cached_tokens > 5
+    again = turn(services, system + first.text + " And then", "two", salt="a")
+    assert again.finished.usage.cached_tokens > 5
+    for salt in ("b", "c"):
+        assert turn(services, system + "Ask", salt=salt).finished.usage.cached_tokens == 0
 
 
-def test_nothing_is_kept_for_a_request_without_a_conversation(services: RunningServices) -> None:
-    for _ in range(2):
-        answer = services.generate(pb.GenerateRequest(text="def add(left", max_new_tokens=4))
-        assert answer.finished.usage.cached_tokens == 0
+def test_where_requests_share_nothing_a_conversation_is_found_again(llama: Path) -> None:
+    settings = {"share_prefixes": "false"}
+    with running_services(llama, None, orchestrator_settings=settings) as services:
+        first = turn(services, FOX, "one")
+        assert first.finished.usage.cached_tokens == 0
+        longer = FOX + first.text + " And then"
+        for session, salt in (("two", ""), ("one", "pepper"), ("", ""), ("", "")):
+            assert turn(services, longer, session, salt).finished.usage.cached_tokens == 0
+        found = turn(services, longer, "one")
+        assert found.finished.usage.cached_tokens >= first.finished.usage.prompt_tokens
+        assert found.ids == turn(services, longer).ids
 
 
 def test_a_time_limit_ends_an_answer_with_what_is_there(services: RunningServices) -> None:

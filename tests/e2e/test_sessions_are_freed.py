@@ -71,7 +71,7 @@ def test_a_deadline(services: RunningServices, milliseconds: int, unary: bool) -
 
 def test_an_answer_that_ends_by_itself(services: RunningServices) -> None:
     before = [model_load(address).kept_prefixes for address in (services.draft, services.verify)]
-    request = pb.GenerateRequest(text="The quick", max_new_tokens=9, session_id="kept")
+    request = pb.GenerateRequest(text="The quick", max_new_tokens=9, cache_salt="kept")
     request.speculation.mode = pb.SPECULATION_MODE_FORCE
     services.answers(request)
     assert freed(services)

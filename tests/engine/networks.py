@@ -105,7 +105,7 @@ def contexts(
     network: PreTrainedModel, tokens: int = 4096, *, deterministic: bool = False
 ) -> Contexts:
     """Contexts of a copy of the network, with room for so many tokens."""
-    limits = CacheLimits(Budget.parse("1GB"), tokens)
+    limits = CacheLimits(Budget.parse("1GB"), 1, tokens)
     return contexts_of(copy.deepcopy(network), limits, deterministic=deterministic)
 
 

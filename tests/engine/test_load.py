@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from uag_common.decoding import Constraint, ConstraintKind, Decoding, NoisePosition, Sampling
-from uag_common.engine.causal import CausalModel
+from uag_common.engine.language_model import LanguageModel
 from uag_common.engine.load import load_folder, load_model
 from uag_common.engine.logits import tensor_logits
 from uag_common.errors import InvalidRequestError, StartError
@@ -24,17 +24,17 @@ from verify_service.settings import VerifySettings
 CPU = torch.device("cpu")
 
 
-def load(folder: Path) -> CausalModel:
+def load(folder: Path) -> LanguageModel:
     return load_folder(folder, ModelServiceSettings(listen="", model=str(folder)), CPU)
 
 
 @pytest.fixture(scope="module")
-def model(llama: Path) -> CausalModel:
+def model(llama: Path) -> LanguageModel:
     return load(llama)
 
 
 def test_a_model_that_is_spread_by_layers_answers_the_same(
-    model: CausalModel, llama: Path, monkeypatch: pytest.MonkeyPatch
+    model: LanguageModel, llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a machine without accelerators all layers come to lie on the one device that there is."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -70,7 +70,7 @@ def answer(model: Model, sampling: Sampling, length: int) -> list[int]:
     return list(sequence.ids[3:])
 
 
-def test_a_seed_and_a_choice_make_an_answer(model: CausalModel) -> None:
+def test_a_seed_and_a_choice_make_an_answer(model: LanguageModel) -> None:
     drawn = answer(model, Sampling(temperature=1.0, seed=1), 12)
     assert answer(model, Sampling(temperature=1.0, seed=1), 12) == drawn
     assert answer(model, Sampling(temperature=1.0, seed=2), 12) != drawn
@@ -79,7 +79,7 @@ def test_a_seed_and_a_choice_make_an_answer(model: CausalModel) -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
-def test_a_constraint_shapes_the_answer(model: CausalModel, temperature: float) -> None:
+def test_a_constraint_shapes_the_answer(model: LanguageModel, temperature: float) -> None:
     decoding = Decoding(
         Sampling(temperature=temperature, seed=3),
         min_new_tokens=4,
@@ -99,13 +99,13 @@ def test_a_constraint_shapes_the_answer(model: CausalModel, temperature: float) 
     chooser.choose(run_alone(model, sequence, 1), 0, sequence.ids, len(sequence.ids))
 
 
-def test_a_constraint_that_cannot_be_compiled_is_refused(model: CausalModel) -> None:
+def test_a_constraint_that_cannot_be_compiled_is_refused(model: LanguageModel) -> None:
     broken = Constraint(ConstraintKind.REGEX, ("(",))
     with pytest.raises(InvalidRequestError, match="regex"):
         model.new_chooser(Decoding(constraint=broken), 3)
 
 
-def test_places_move_by_what_the_tokenizer_spells(model: CausalModel) -> None:
+def test_places_move_by_what_the_tokenizer_spells(model: LanguageModel) -> None:
     """Its first bytes are written as visible characters; "Ġ" is a space."""
     ids = json.loads(model.tokenizer_files[0].content)["model"]["vocab"]
     sequence = model.new_sequence()
@@ -124,7 +124,7 @@ def test_places_move_by_what_the_tokenizer_spells(model: CausalModel) -> None:
         assert walked.choose(logits, 0, [], 0) == moved.choose(logits, 0, [], 0)
 
 
-def test_a_prompts_log_probabilities_are_those_of_the_model(model: CausalModel) -> None:
+def test_a_prompts_log_probabilities_are_those_of_the_model(model: LanguageModel) -> None:
     sequence, ids = model.new_sequence(), [20, 21, 22, 23]
     sequence.extend(ids)
     logits = run_alone(model, sequence, 4)

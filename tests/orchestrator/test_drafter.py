@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.drafter import MAX_REOPENS, DraftPlan, ModelDrafter
-from orchestrator.request import TextPrompt
+from orchestrator.draft_context import DraftContext
+from orchestrator.drafter import LONG_READ, MAX_REOPENS, DraftPlan, ModelDrafter
+from orchestrator.request import TextPrompt, TokenPrompt
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from orchestrator.side import Side, open_conversion
 from tests.threaded_server import TokenizerOnly
@@ -45,7 +46,8 @@ class FakeSession:
         command.kept.check_prefix(self.context)
         self.context[command.keep :] = command.append_ids
         self.commands.append(command)
-        ids = tuple(self._answer(self, command))
+        await asyncio.sleep(0)
+        ids = tuple(self._answer(self, command))[: command.max_tokens]
         self.context.extend(ids)
         return Drafted(ids, NO_TIME)
 
@@ -65,8 +67,8 @@ class Bench:
         context_length: int = 200,
         *,
         wait: bool = False,
+        prompt: str = "def add(left",
     ) -> None:
-        prompt = "def add(left"
         encoded = target.encode(TextPrompt(prompt))
         self.target = target
         self.sessions: list[FakeSession] = []
@@ -78,8 +80,13 @@ class Bench:
             return self.sessions[-1]
 
         self.drafter = ModelDrafter(
-            DraftPlan(tokens=4, context_length=context_length, wait=wait),
-            open_conversion(target, draft, encoded),
+            DraftPlan(tokens=4, wait=wait),
+            DraftContext(
+                open_conversion(target, draft, encoded),
+                draft.vocabulary,
+                context_length,
+                draft.encoder.start_ids(),
+            ),
             open_session,
             observation,
         )
@@ -211,7 +218,9 @@ async def test_a_draft_that_is_always_stale_is_given_up(sides: tuple[Side, Side]
     assert all(session.closed for session in bench.sessions)
 
 
-async def test_a_context_that_is_full_ends_drafting(sides: tuple[Side, Side]) -> None:
+async def test_a_context_that_is_full_and_cannot_slide_ends_drafting(
+    sides: tuple[Side, Side],
+) -> None:
     target, draft = sides
     bench = Bench(target, draft, says(draft, "x"), context_length=14)
     drafter = await bench.started()
@@ -221,6 +230,130 @@ async def test_a_context_that_is_full_ends_drafting(sides: tuple[Side, Side]) ->
     assert drafter.degraded is not None
     assert "context of 14 tokens is full" in drafter.degraded.reason
     assert bench.sessions[0].closed
+
+
+@pytest.mark.parametrize("wait", [False, True])
+async def test_an_answer_may_grow_past_the_context(sides: tuple[Side, Side], wait: bool) -> None:
+    target, draft = sides
+    bench = Bench(target, draft, says(draft, "x"), context_length=24, wait=wait)
+    drafter = await bench.started()
+    for number in range(1, 60):
+        drafter.commit(bench.ids("y"))
+        assert await drafter.propose(number, room=5) == bench.ids("x")
+    assert drafter.degraded is None
+    (session,) = bench.sessions
+    assert max(command.keep + len(command.append_ids) for command in session.commands) <= 20
+    assert [command.position.offset for command in session.commands] == [*range(1, 60)]
+    assert sum(not command.keep for command in session.commands) in range(4, 10)
+
+
+async def test_a_prompt_longer_than_the_context_is_read_from_its_end(
+    sides: tuple[Side, Side],
+) -> None:
+    target, draft = sides
+    prompt = "The quick brown fox jumps. " * 20
+    bench = Bench(target, draft, says(draft, "The"), context_length=40, prompt=prompt)
+    drafter = await bench.started()
+    (session,) = bench.sessions
+    assert session.answer_start == len(session.context) <= 20
+    spelled = b"".join(draft.vocabulary.piece(item) or b"" for item in session.context)
+    assert spelled
+    assert prompt.encode().endswith(spelled)
+    assert await drafter.propose(1, room=5) == bench.ids("The")
+    assert drafter.degraded is None
+
+
+async def test_a_long_part_is_read_beside_the_rounds(sides: tuple[Side, Side]) -> None:
+    target, draft = sides
+    prompt = "The quick brown fox jumps. " * 40
+    length = len(draft.encoder.encode_text(prompt))
+    bench = Bench(target, draft, says(draft, "x"), context_length=length + 4, prompt=prompt)
+    drafter = await bench.started()
+    assert await drafter.propose(1, room=5) == bench.ids("x")
+    drafter.commit(bench.ids("y"))
+    # The context is full: half of it is read anew, and the next round comes before that is done.
+    assert await drafter.propose(2, room=5) == ()
+    assert await drafter.propose(3, room=5) == ()
+    drafter.commit(bench.ids("yy"))
+    await asyncio.sleep(0.01)
+    assert await drafter.propose(4, room=5) == bench.ids("x")
+    (session,) = bench.sessions
+    counts = [(len(command.append_ids), command.max_tokens) for command in session.commands]
+    assert counts[0][1] == counts[2][1] == 4
+    assert counts[1][0] > LONG_READ
+    assert counts[1][1] == 1
+    assert session.context[-4:] == [*draft.encoder.encode_text("yyyx")]
+    assert drafter.degraded is None
+
+
+async def test_where_drafts_are_forced_a_round_waits_for_a_long_part(
+    sides: tuple[Side, Side],
+) -> None:
+    target, draft = sides
+    prompt = "The quick brown fox jumps. " * 40
+    length = len(draft.encoder.encode_text(prompt))
+    bench = Bench(
+        target, draft, says(draft, "x"), context_length=length + 4, prompt=prompt, wait=True
+    )
+    drafter = await bench.started()
+    for number in range(1, 4):
+        assert await drafter.propose(number, room=5) == bench.ids("x")
+        drafter.commit(bench.ids("y"))
+
+
+@pytest.mark.parametrize("lost", [StaleContextError("restarted"), PeerUnavailableError("gone")])
+async def test_a_draft_that_is_lost_while_it_reads(
+    sides: tuple[Side, Side], lost: Exception
+) -> None:
+    target, draft = sides
+
+    def loses(session: FakeSession, command: DraftCommand) -> Sequence[int]:
+        if len(command.append_ids) > LONG_READ:
+            raise lost
+        return says(draft, "x")(session, command)
+
+    prompt = "The quick brown fox jumps. " * 40
+    length = len(draft.encoder.encode_text(prompt))
+    bench = Bench(target, draft, loses, context_length=length + 4, prompt=prompt)
+    drafter = await bench.started()
+    assert await drafter.propose(1, room=5) == bench.ids("x")
+    drafter.commit(bench.ids("y"))
+    for number in (2, 3):
+        assert await drafter.propose(number, room=5) == ()
+        await asyncio.sleep(0.01)
+    again = await drafter.propose(4, room=5)
+    if isinstance(lost, StaleContextError):
+        assert again == bench.ids("x")
+        assert drafter.degraded is None
+    else:
+        assert again == ()
+        assert drafter.degraded is not None
+        assert drafter.degraded.since_round == 3
+    assert bench.sessions[0].closed
+
+
+async def test_a_draft_that_has_nothing_to_read_yet_begins_later(sides: tuple[Side, Side]) -> None:
+    target, draft = sides
+    eos = target.vocabulary.roles.primary_eos
+    assert eos is not None
+    bench = Bench(target, draft, says(draft, "x"))
+    conversion = open_conversion(target, draft, target.encode(TokenPrompt((eos,))))
+    assert not conversion.draft_ids
+    sessions: list[FakeSession] = []
+
+    def open_session() -> FakeSession:
+        sessions.append(FakeSession(says(draft, "x")))
+        return sessions[-1]
+
+    context = DraftContext(conversion, draft.vocabulary, 200, ())
+    drafter = ModelDrafter(DraftPlan(4, True), context, open_session, unseen_observation())
+    drafter.start()
+    assert await drafter.propose(1, room=5) == ()
+    assert not sessions
+    drafter.commit(bench.ids("y"))
+    assert await drafter.propose(2, room=5) == bench.ids("x")
+    assert sessions[0].answer_start == 0
+    assert drafter.degraded is None
 
 
 async def test_closing_frees_a_session_that_still_opens(sides: tuple[Side, Side]) -> None:

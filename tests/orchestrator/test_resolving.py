@@ -24,8 +24,8 @@ SAMPLED = replace(REQUEST, sampling=SamplingOptions(temperature=0.7))
 TARGET = FakeModel().description
 
 
-def resolved(request: AnswerRequest, draft_tokens: int = 5) -> Resolved:
-    return resolve(request, Defaults(max_new_tokens=30, draft_tokens=draft_tokens), TARGET)
+def resolved(request: AnswerRequest, draft_tokens: int = 5, *, share: bool = False) -> Resolved:
+    return resolve(request, Defaults(30, draft_tokens, share_prefixes=share), TARGET)
 
 
 def test_what_is_not_given_is_the_servers() -> None:
@@ -104,6 +104,16 @@ def test_caches_are_shared_within_a_conversation_and_a_salt_alone() -> None:
         key("b", "a"),
     ]
     assert len({reuse.key for reuse in keys}) == len(keys)
+
+
+def test_where_requests_share_a_salt_alone_parts_them() -> None:
+    def shared(session_id: str, salt: str, n: int = 1) -> PrefixReuse:
+        request = replace(SAMPLED, session_id=session_id, cache_salt=salt, n=n)
+        return resolved(request, share=True).prefix
+
+    assert shared("", "") == shared("a", "") == shared("b", "", n=3)
+    assert shared("", "s") == shared("a", "s") != shared("", "") != shared("", "t")
+    assert shared("", "").keep
 
 
 def test_the_answers_of_a_request_share_with_nobody_else() -> None:

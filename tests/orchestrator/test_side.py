@@ -206,6 +206,27 @@ def test_one_vocabulary_on_both_sides_takes_the_ids_as_they_are(starting: Side) 
         assert drafted(starting, starting, starting.encode(TokenPrompt(ids))) == ids
 
 
+def test_a_vocabulary_of_equal_size_is_another_one(model: TokenizerOnly, plain: Side) -> None:
+    spec = json.loads(model.tokenizer_files[0].content)
+    table = spec["model"]["vocab"]
+    table["x"], table["y"] = table["y"], table["x"]
+    files = [TokenizerFile("tokenizer.json", json.dumps(spec).encode())]
+    other = Side.build(replace(model.description, tokenizer_sha256=tokenizer_sha256(files)), files)
+    assert len(other.vocabulary.pieces) == len(plain.vocabulary.pieces)
+    prompt = plain.encode(TextPrompt("xyz jumps"))
+    mirrored = drafted(plain, other, prompt)
+    assert mirrored != prompt.ids == drafted(plain, plain, prompt)
+    assert spelled(other, mirrored) == "xyz jumps"
+
+
+def test_ids_without_a_token_are_not_read_by_a_draft(plain: Side, starting: Side) -> None:
+    """Its embedding may be padded less than the target's."""
+    words = plain.vocabulary.encode("fox jumps")
+    prompt = plain.encode(TokenPrompt((SIZE - 1, *words, SIZE - 2)))
+    assert drafted(plain, plain, prompt) == tuple(words)
+    assert spelled(starting, drafted(plain, starting, prompt)) == "fox jumps"
+
+
 def test_the_space_that_a_target_puts_before_a_text_is_none_of_the_text(
     real_tokenizers: None, model: TokenizerOnly, plain: Side
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.conversion import small_tokenizers as small
 from uag_common.tokenizer.byte_table import byte_ids, pieces
 from uag_common.tokenizer.tokenizer_spec import TokenizerSpec
@@ -45,3 +47,18 @@ def test_words_begin_with_a_guessed_space() -> None:
     spec = parse(small.wordpiece(["the", "##se", "."]))
     assert pieces(spec) == [None, None, b" the", b"se", b"."]
     assert byte_ids(spec, pieces(spec)) == [None] * 256
+
+
+def test_free_places_and_the_unknown_word_spell_nothing() -> None:
+    words = ["[unused0]", "[unused]", "[", "unused0", "##]"]
+    assert pieces(parse(small.wordpiece(words)))[2:] == [
+        None, b" [unused]", b" [", b" unused0", b"]",
+    ]  # fmt: skip
+    bare = json.loads(small.wordpiece(["a"]))
+    bare["added_tokens"] = []
+    assert pieces(parse(json.dumps(bare))) == [b" [PAD]", None, b" a"]
+
+
+def test_ideographs_are_words_without_a_space() -> None:
+    table = pieces(parse(small.wordpiece(["你", "か", "##你", "你x"])))
+    assert table[2:] == ["你".encode(), " か".encode(), "你".encode(), " 你x".encode()]

@@ -82,3 +82,11 @@ def test_components_are_flat() -> None:
     spec = parse(small.sentencepiece([]))
     assert [part["type"] for part in spec.components("normalizer")] == ["Prepend", "Replace"]
     assert [*spec.components("pre_tokenizer")] == []
+
+
+def test_word_pieces_that_cannot_read_all_text_are_refused() -> None:
+    raw = json.loads(small.wordpiece(["a"]))
+    assert parse(json.dumps(raw)).unknown_word == "[UNK]"
+    raw["model"]["unk_token"] = "[NONE]"  # noqa: S105
+    with pytest.raises(TokenizerError, match="unknown words"):
+        parse(json.dumps(raw))

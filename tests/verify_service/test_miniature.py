@@ -23,7 +23,7 @@ from uag_common.decoding import (
     PrefixReuse,
     Sampling,
 )
-from uag_common.engine.causal import CausalModel
+from uag_common.engine.language_model import LanguageModel
 from uag_common.engine.load import load_folder
 from uag_common.tokenizer.token_table import TokenTable
 from verify_service.session import VerifySession
@@ -64,7 +64,7 @@ DECODINGS = {
 
 
 @pytest.fixture(scope="module", params=["llama", "gpt2"])
-def model(request: pytest.FixtureRequest) -> CausalModel:
+def model(request: pytest.FixtureRequest) -> LanguageModel:
     folder: Path = request.getfixturevalue(request.param)
     return load_folder(folder, VerifySettings(model=str(folder)), torch.device("cpu"))
 
@@ -103,7 +103,7 @@ def assert_equal(got: Sequence[Choice], wanted: Sequence[Choice]) -> None:
 
 
 async def test_blocks_and_openings_anew_change_nothing(
-    model: CausalModel, decoding: Decoding
+    model: LanguageModel, decoding: Decoding
 ) -> None:
     used, dice = Bench(model, 10**8), random.Random(1)
     plain = await answer(a_session(used), decoding, [()] * TOKENS)
@@ -125,7 +125,7 @@ async def test_blocks_and_openings_anew_change_nothing(
     used.worker.close()
 
 
-async def test_answers_of_one_prompt_share_its_cache(model: CausalModel) -> None:
+async def test_answers_of_one_prompt_share_its_cache(model: LanguageModel) -> None:
     used = Bench(model, 0)
     sessions = [a_session(used) for _ in range(3)]
     samplings = [Sampling(temperature=1.2, seed=5, choice=choice) for choice in range(3)]
@@ -142,7 +142,7 @@ async def test_answers_of_one_prompt_share_its_cache(model: CausalModel) -> None
 
 
 async def test_log_probabilities_of_a_prompt_are_those_of_plain_forwards(
-    model: CausalModel,
+    model: LanguageModel,
 ) -> None:
     used = Bench(model, 0)
     prompt = PROMPT * 4
@@ -160,7 +160,7 @@ async def test_log_probabilities_of_a_prompt_are_those_of_plain_forwards(
 
 
 async def test_a_draft_with_the_targets_model_and_noise_drafts_what_the_target_draws(
-    model: CausalModel,
+    model: LanguageModel,
 ) -> None:
     used = Bench(model, 10**8)
     target = a_session(used)

@@ -25,6 +25,7 @@ from uag_common.worker import Worker
 
 T = TypeVar("T")
 
+MOST_SESSIONS = 256
 MOST_TOKENS = 1024
 """Of all parts of a pass together."""
 ACTIVE_SECONDS = 1.0
@@ -64,11 +65,13 @@ class Batcher:
         reclaim: Callable[[], bool],
         observer: StepObserver | None = None,
         bound: QueueBound | None = None,
+        max_batch: int = MOST_SESSIONS,
     ) -> None:
         """`reclaim` frees a cache that no session uses, if there is one; called on the model's
-        thread."""
+        thread. `max_batch`: sessions that may share a pass."""
         self._worker = worker
         self._model = model
+        self._max_batch = min(max_batch, model.most_parts)
         self._observer = observer or UnseenSteps()
         self._room = Room(model.blocks, reclaim, self._observer.evicted)
         self._queue = OpeningQueue(bound or QueueBound())
@@ -263,7 +266,7 @@ class Batcher:
         with self._changed:
             jobs = [job for job in self._jobs if job.wanted is not None and not job.future.done()]
         limits = PassLimits(
-            parts=self._model.most_parts,
+            parts=self._max_batch,
             tokens=MOST_TOKENS,
             prompt_tokens=self._pace.prompt_tokens(shared=self._is_shared(jobs, now)),
         )

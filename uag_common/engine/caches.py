@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from transformers import PreTrainedModel
@@ -16,7 +17,11 @@ from uag_common.engine.independence import check_independence
 from uag_common.engine.kv_store import KvStore, LayerShape
 from uag_common.engine.pack_runner import PackRunner
 from uag_common.engine.packed import PackedContexts, PackMemory
+from uag_common.engine.probe import Way, exact_contexts
+from uag_common.engine.recurrent import NewMemory, OneByOne, memory_shape, new_memory
+from uag_common.engine.replay import ReplayContexts, ReplayMemory, bytes_of_states
 from uag_common.engine.rope import rope_regimes
+from uag_common.engine.solo import SoloContexts, SoloMemory, layers_of_cache
 from uag_common.errors import StartError
 from uag_common.kv.budget import Budget
 from uag_common.kv.pool import BlockPool
@@ -30,22 +35,29 @@ PACKED_LAYERS = frozenset({"full_attention", "sliding_attention"})
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """What the caches may take: of memory by `budget`, and no more than `tokens` that could ever be
-    of use."""
+    """What the caches may take: of memory by `budget`, and no more than so many contexts of such a
+    length could ever use."""
 
     budget: Budget
-    tokens: int
+    contexts: int
+    context_length: int
 
     def blocks(self, layers: Sequence[LayerShape]) -> BlockPool:
         """As many as fit. Raises StartError if that is none."""
         per_token = sum(layer.bytes for layer in layers)
-        tokens = min(self.tokens, self._tokens_that_fit(layers))
+        useful = self.contexts * (self.context_length + BLOCK_TOKENS)
+        tokens = min(useful, self._tokens_that_fit(layers))
         if tokens < BLOCK_TOKENS:
             raise StartError(
                 f"no memory is left for its caches: a token takes {per_token} bytes in them; "
                 "set KV_CACHE higher, or choose a smaller number type (DTYPE)"
             )
         return BlockPool(tokens // BLOCK_TOKENS, BLOCK_TOKENS, per_token * BLOCK_TOKENS)
+
+    def whole_contexts(self, context_bytes: int) -> BlockPool:
+        """A block for each context, where all take the same memory however long they are."""
+        count = self.budget.of(available_bytes()) // context_bytes
+        return BlockPool(max(1, min(count, self.contexts)), self.context_length, context_bytes)
 
     def _tokens_that_fit(self, layers: Sequence[LayerShape]) -> int:
         """The fullest device decides."""
@@ -66,10 +78,24 @@ def contexts_of(
 ) -> Contexts:
     """The fastest way that is exact for the model. `deterministic`: and that gives a context the
     same numbers whatever shares its passes. Raises StartError if there is none."""
-    contexts = _packed(network, limits, FIXED_ROWS if deterministic else None)
-    if deterministic:
-        check_independence(contexts, network.get_input_embeddings().weight.shape[0])
+    if not deterministic:
+        return exact_contexts(network, list(_ways(network, limits)))
+    if not is_packable(network):
+        raise StartError("its attention cannot be packed, so DETERMINISTIC=true cannot be had")
+    way = Way("in passes of fixed size", lambda: _packed(network, limits, FIXED_ROWS))
+    contexts = exact_contexts(network, [way])
+    check_independence(contexts, network.get_input_embeddings().weight.shape[0])
     return contexts
+
+
+def _ways(network: PreTrainedModel, limits: CacheLimits) -> Iterator[Way]:
+    """The fastest first."""
+    if is_packable(network):
+        yield Way("packed", lambda: _packed(network, limits, None))
+    yield Way("alone", lambda: _solo(network, limits))
+    whole = partial(new_memory, network)
+    yield Way("replayed", lambda: _replayed(whole, limits))
+    yield Way("replayed token by token", lambda: _replayed(lambda: OneByOne(whole), limits))
 
 
 def is_packable(network: PreTrainedModel) -> bool:
@@ -91,6 +117,20 @@ def _packed(
     runner = PackRunner(network, KvStore(layers, blocks.tokens), _windows(network))
     memory = PackMemory(blocks, rope_regimes(network.config))
     return PackedContexts(runner, memory, fixed_rows)
+
+
+def _solo(network: PreTrainedModel, limits: CacheLimits) -> SoloContexts:
+    blocks = limits.blocks(layers_of_cache(network))
+    return SoloContexts(network, SoloMemory(blocks, rope_regimes(network.config)))
+
+
+def _replayed(new: NewMemory, limits: CacheLimits) -> ReplayContexts:
+    shape = memory_shape(new)
+    if shape.layers:
+        blocks = limits.blocks(shape.layers)
+        states = -(-bytes_of_states(shape) // blocks.block_bytes)
+        return ReplayContexts(ReplayMemory(new, blocks, states))
+    return ReplayContexts(ReplayMemory(new, limits.whole_contexts(bytes_of_states(shape)), 0))
 
 
 def _windows(network: PreTrainedModel) -> tuple[int | None, ...]:

@@ -22,6 +22,10 @@ class Contexts(Protocol):
         """What the caches are made of, or are counted in."""
 
     @property
+    def longest(self) -> int:
+        """Tokens of the longest context that there is room for, if it is the only one."""
+
+    @property
     def most_parts(self) -> int:
         """How many contexts one pass may run."""
 

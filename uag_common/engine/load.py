@@ -6,13 +6,17 @@ import logging
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from uag_common.engine.caches import BLOCK_TOKENS, CacheLimits, contexts_of
-from uag_common.engine.causal import CausalModel
+from uag_common.engine.caches import CacheLimits, contexts_of
+from uag_common.engine.contexts import Contexts
+from uag_common.engine.language_model import LanguageModel
+from uag_common.engine.mask_vocabulary import MaskVocabulary
+from uag_common.engine.masked import MaskedContexts
+from uag_common.engine.network import choose_device, is_masked, load_network
 from uag_common.engine.rope import usable_context
-from uag_common.errors import StartError, UagError
+from uag_common.errors import StartError, UagError, first_line
 from uag_common.model import (
     ModelDescription,
     TokenizerFile,
@@ -20,7 +24,6 @@ from uag_common.model import (
     tokenizer_sha256,
 )
 from uag_common.model_settings import ModelServiceSettings
-from uag_common.models.memory import DTYPE_BYTES, available_bytes, estimate
 from uag_common.models.roles import read_roles
 from uag_common.models.source import resolve
 from uag_common.settings import variable_name
@@ -31,8 +34,9 @@ log = logging.getLogger(__name__)
 
 MAX_CONTEXT_LENGTH = (1 << 31) - 1
 """More than the contract has room for; some configurations mean "no limit" by it."""
-SPREAD = "spread"
-"""As a device: all of them, each with some of the layers. What comes out is on the first."""
+
+CONTEXT_LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+"""What configurations call it."""
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -43,47 +47,68 @@ TOKENIZER_FILES = (
 """What is handed out; only the first must be there."""
 
 
-def load_model(settings: ModelServiceSettings) -> CausalModel:
-    """Resolves, checks and loads the model that the settings name, and runs a test step. Raises
-    StartError that names the setting and the remedy."""
-    device = _device(settings)
+def load_model(settings: ModelServiceSettings, *, masked: bool = False) -> LanguageModel:
+    """Resolves, checks and loads the model that the settings name, and runs a test step. `masked`:
+    a masked language model will do. Raises StartError that names the setting and the remedy."""
+    device = choose_device(settings)
     try:
-        return load_folder(resolve(settings.model), settings, device)
+        return load_folder(resolve(settings.model), settings, device, masked=masked)
     except Exception as error:
         # What can be wrong with a folder has no end, and all of it is one line for an operator.
         log.debug("the model cannot be loaded", exc_info=error)
-        told = str(error) if isinstance(error, UagError) else _first_line(error)
+        told = str(error) if isinstance(error, UagError) else first_line(error)
         name = variable_name(type(settings), "model")
         raise StartError(f"{name}={settings.model}: {told}") from error
 
 
-def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.device) -> CausalModel:
+def load_folder(
+    folder: Path, settings: ModelServiceSettings, device: torch.device, *, masked: bool = False
+) -> LanguageModel:
     """Loads a model from a folder, under the name that the settings give it. Raises StartError."""
-    transformers_logging.set_verbosity_error()
-    # Its lines come as all others do.
-    transformers_logging.disable_default_handler()
-    transformers_logging.enable_propagation()
-    transformers_logging.disable_progress_bar()
+    _quieten()
     if settings.threads:
         torch.set_num_threads(settings.threads)
     files = _tokenizer_files(folder)
-    config = _config(folder, settings)
-    network = _network(folder, config, settings, device)
+    network = load_network(folder, settings, device)
     vocabulary_size = network.get_input_embeddings().weight.shape[0]
     roles = read_roles(folder, vocabulary_size)
     table = _token_table(files[0], roles, vocabulary_size)
+    if not is_masked(network.config):
+        contexts = _causal_contexts(network, settings)
+    elif masked:
+        contexts = MaskedContexts(network, MaskVocabulary.read(files, vocabulary_size))
+    else:
+        raise StartError("it is a masked language model: such a one can draft, and not verify")
+    description = _describe(network, settings, contexts, tokenizer_sha256(files), roles)
+    model = LanguageModel(contexts, network.device, description, files, table)
+    model.test_step()
+    return model
+
+
+def _quieten() -> None:
+    """transformers' own lines come as all others do."""
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_default_handler()
+    transformers_logging.enable_propagation()
+    transformers_logging.disable_progress_bar()
+
+
+def _describe(
+    network: PreTrainedModel,
+    settings: ModelServiceSettings,
+    contexts: Contexts,
+    sha256: str,
+    roles: TokenRoles,
+) -> ModelDescription:
     name, _, revision = settings.model.partition("@")
-    context_length = _context_length(config)
-    limits = _cache_limits(settings, context_length, network.device)
-    contexts = contexts_of(network, limits, deterministic=settings.deterministic)
-    description = ModelDescription(
+    return ModelDescription(
         model_id=name,
         revision=revision,
         architecture=type(network).__name__,
-        tokenizer_sha256=tokenizer_sha256(files),
-        vocabulary_size=vocabulary_size,
+        tokenizer_sha256=sha256,
+        vocabulary_size=network.get_input_embeddings().weight.shape[0],
         # One session alone must find room for all of its context.
-        context_length=min(context_length, contexts.blocks.tokens),
+        context_length=min(_context_length(network), contexts.longest),
         dtype=str(network.dtype).removeprefix("torch."),
         device=str(network.device),
         rollback=contexts.rollback,
@@ -91,17 +116,13 @@ def load_folder(folder: Path, settings: ModelServiceSettings, device: torch.devi
         weight_bytes=sum(p.numel() * p.element_size() for p in network.parameters()),
         roles=roles,
     )
-    model = CausalModel(contexts, network.device, description, files, table)
-    model.test_step()
-    return model
 
 
-def _cache_limits(
-    settings: ModelServiceSettings, context_length: int, device: torch.device
-) -> CacheLimits:
-    """More than all sessions with full contexts, and what is kept, is of no use."""
-    budget = settings.kv_budget(accelerated=device.type != "cpu")
-    return CacheLimits(budget, (settings.max_sessions + 1) * (context_length + BLOCK_TOKENS))
+def _causal_contexts(network: PreTrainedModel, settings: ModelServiceSettings) -> Contexts:
+    """More memory than all sessions take with full contexts, and what is kept, is of no use."""
+    budget = settings.kv_budget(accelerated=network.device.type != "cpu")
+    limits = CacheLimits(budget, settings.max_sessions + 1, _context_length(network))
+    return contexts_of(network, limits, deterministic=settings.deterministic)
 
 
 def _tokenizer_files(folder: Path) -> tuple[TokenizerFile, ...]:
@@ -114,99 +135,18 @@ def _tokenizer_files(folder: Path) -> tuple[TokenizerFile, ...]:
     return tuple(TokenizerFile(path.name, path.read_bytes()) for path in present)
 
 
-def _config(folder: Path, settings: ModelServiceSettings) -> PretrainedConfig:
-    try:
-        return AutoConfig.from_pretrained(
-            folder, trust_remote_code=settings.trust_remote_code, local_files_only=True
-        )
-    except (OSError, ValueError) as error:
-        raise StartError(f"its config.json cannot be used: {_first_line(error)}") from error
-
-
-def _network(
-    folder: Path, config: PretrainedConfig, settings: ModelServiceSettings, device: torch.device
-) -> PreTrainedModel:
-    dtype = _dtype(settings.dtype, config, device)
-    if device.type == "cpu":
-        _check_memory(folder, dtype)
-    try:
-        network, report = AutoModelForCausalLM.from_pretrained(
-            folder,
-            output_loading_info=True,
-            config=config,
-            dtype=dtype,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=settings.trust_remote_code,
-            device_map="balanced" if settings.device == SPREAD else None,
-        )
-    except torch.OutOfMemoryError as error:
-        raise StartError(f"it does not fit on all devices: {_first_line(error)}") from error
-    except ValueError as error:
-        raise StartError(f"it is no causal language model: {_first_line(error)}") from error
-    # transformers fills what is missing with random numbers.
-    for name in sorted(report["missing_keys"]):
-        raise StartError(f"its weights lack {name}; fetch it again")
-    if settings.device == SPREAD:
-        _check_spread(network)
-        return network.eval()
-    try:
-        return network.to(device).eval()
-    except torch.OutOfMemoryError as error:
-        raise StartError(f"it does not fit on {device}: {_first_line(error)}") from error
-
-
-def _check_spread(network: PreTrainedModel) -> None:
-    """What does not fit is put into main memory or onto the disk, and read from there again in each
-    step: so slow that it looks like a hang."""
-    # Where all of it came to lie on one device, the library tells no map.
-    places = {str(place) for place in getattr(network, "hf_device_map", {}).values()}
-    if torch.cuda.is_available() and (left := places & {"cpu", "disk"}):
-        raise StartError(f"it does not fit on all devices: a part was left for {min(left)}")
-
-
-def _check_memory(folder: Path, dtype: torch.dtype) -> None:
-    name = next(name for name in DTYPE_BYTES if getattr(torch, name) is dtype)
-    needed, free = estimate(folder, name).resident_bytes(), available_bytes()
-    if needed > free:
-        raise StartError(
-            f"it needs {needed / 1e9:.1f} GB of memory in {name}, {free / 1e9:.1f} GB are free; "
-            "choose a smaller number type (DTYPE), another DEVICE or another model"
-        )
-
-
-def _device(settings: ModelServiceSettings) -> torch.device:
-    wanted, name = settings.device, variable_name(type(settings), "device")
-    if wanted == SPREAD and not torch.cuda.is_available():
-        raise StartError(f"{name}={wanted}: there is no accelerator to spread over")
-    if wanted in ("auto", SPREAD):
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(wanted)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise StartError(f"{name}={wanted}: cannot be used: {_first_line(error)}") from error
-    return device
-
-
-def _dtype(wanted: str, config: PretrainedConfig, device: torch.device) -> torch.dtype:
-    if wanted == "auto":
-        saved = config.get_text_config(decoder=True).dtype
-        return torch.float32 if device.type == "cpu" or saved is None else saved
-    dtype = getattr(torch, wanted)
-    if not isinstance(dtype, torch.dtype):
-        raise StartError(f"{wanted} is no number type")
-    return dtype
-
-
-def _context_length(config: PretrainedConfig) -> int:
-    text = config.get_text_config(decoder=True)
-    length = getattr(text, "max_position_embeddings", None)
-    if not isinstance(length, int) or length < 1:
+def _context_length(network: PreTrainedModel) -> int:
+    text = network.config.get_text_config(decoder=True)
+    named = (getattr(text, name, None) for name in CONTEXT_LENGTHS)
+    length = next((value for value in named if isinstance(value, int) and value > 0), None)
+    if is_masked(network.config) or (length is None and network._is_stateful):
+        # It looks at the last tokens alone, or keeps a state instead of tokens.
+        return MAX_CONTEXT_LENGTH
+    if length is None:
         raise StartError(
             "the model's config.json tells no context length (max_position_embeddings)"
         )
-    return min(usable_context(config, length), MAX_CONTEXT_LENGTH)
+    return min(usable_context(network.config, length), MAX_CONTEXT_LENGTH)
 
 
 def _token_table(tokenizer_json: TokenizerFile, roles: TokenRoles, rows: int) -> TokenTable:
@@ -214,8 +154,3 @@ def _token_table(tokenizer_json: TokenizerFile, roles: TokenRoles, rows: int) ->
         return TokenTable.build(tokenizer_json.content.decode(), roles.eos_ids, rows)
     except (TokenizerError, UnicodeDecodeError) as error:
         raise StartError(f"its tokenizer cannot be used: {error}") from error
-
-
-def _first_line(error: Exception) -> str:
-    first = (str(error).splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}"

@@ -169,6 +169,10 @@ class PackedContexts:
     def blocks(self) -> BlockPool:
         return self._memory.blocks
 
+    @property
+    def longest(self) -> int:
+        return self._memory.blocks.tokens
+
     def new_sequence(self) -> PackedSequence:
         return PackedSequence(self._memory)
 

@@ -27,7 +27,8 @@ def read_roles(folder: Path, vocabulary_size: int) -> TokenRoles:
         content = token.get("content") if isinstance(token, dict) else token
         return (ids[content],) if content in ids else ()
 
-    eos = role("eos")
+    # Models that fill masks call what ends a text a separator.
+    eos = role("eos") or role("sep")
     if not eos:
         raise StartError(
             f"{folder} names no EOS: without one no answer can end; set eos_token_id in its "

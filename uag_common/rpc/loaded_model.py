@@ -81,18 +81,14 @@ class LoadedModel:
         admission = Admission(settings.max_sessions, settings.idle_seconds, metrics.refused)
         prefixes = PrefixCache(settings.prefix_cache_mb * MEGABYTE)
         bound = QueueBound(settings.max_queue, settings.max_queue_seconds)
-        batcher = Batcher(worker, model, prefixes.drop_one, metrics, bound)
+        batcher = Batcher(worker, model, prefixes.drop_one, metrics, bound, settings.max_batch)
         loaded = cls(model, batcher, admission, prefixes, metrics, tracer)
         loaded._show()
         return loaded
 
     def _show(self) -> None:
         show, admission, prefixes = self.metrics.watch, self.admission, self.prefixes
-        batcher, blocks, block_tokens = (
-            self.batcher,
-            self.model.blocks,
-            self.model.blocks.block_tokens,
-        )
+        batcher, blocks = self.batcher, self.model.blocks
         self.metrics.describe(self.model.description)
         show("uag_sessions", "Open sessions.", lambda: admission.open_sessions)
         show("uag_sessions_max", "Most sessions that may be open.", lambda: admission.max_sessions)

@@ -37,7 +37,7 @@ class ModelMetrics:
         )
         forward = Histogram(
             "uag_forward_seconds",
-            "Seconds of a pass that a step had a part in: of a prefill, a verification, a drafted token.",
+            "Seconds of a pass for a step in it: of a prefill, a verification, or a drafted token.",
             ("command",),
             registry=registry,
             buckets=STEP_BUCKETS,

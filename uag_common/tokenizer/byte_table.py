@@ -11,8 +11,17 @@ SPACE_MARK = "\u2581"
 WORDPIECE_CONTINUATION = "##"
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
-# WordPiece forgets white space. That these follow a word directly is the best guess.
-_CLOSING = frozenset(".,!?;:)]}%'\u2019\u201d")
+# Places that were left free in the vocabularies of BERT. No text is ever encoded so.
+_FREE_PLACE = re.compile(r"\[unused\d+\]")
+CLOSING = frozenset(".,!?;:)]}%'\u2019\u201d\u2026")
+"""WordPiece forgets white space. That these follow a word directly is the best guess."""
+_IDEOGRAPHS = (
+    range(0x3400, 0x4DC0),
+    range(0x4E00, 0xA000),
+    range(0xF900, 0xFB00),
+    range(0x20000, 0x2CEB0),
+    range(0x2F800, 0x2FA20),
+)
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -63,18 +72,26 @@ def fallback_ids(spec: TokenizerSpec) -> frozenset[int]:
     return frozenset(spec.vocabulary[name] for name in named if name in spec.vocabulary)
 
 
-def _spelling(text: str, spec: TokenizerSpec) -> bytes:
+def is_ideograph(character: str) -> bool:
+    """Whether it is a word to WordPiece that is written without spaces."""
+    return any(ord(character) in block for block in _IDEOGRAPHS)
+
+
+def _spelling(text: str, spec: TokenizerSpec) -> bytes | None:
     if spec.family is Family.BYTE_LEVEL:
         spelled = [_BYTE_OF.get(character) for character in text]
         known = [byte for byte in spelled if byte is not None]
         return bytes(known) if len(known) == len(text) else text.encode()
     if spec.family is Family.WORDPIECE:
-        return _word_spelling(text)
+        return None if text == spec.unknown_word else _word_spelling(text)
     byte = _BYTE_PIECE.fullmatch(text) if spec.model.get("byte_fallback") else None
     return bytes.fromhex(byte[1]) if byte else text.replace(SPACE_MARK, " ").encode()
 
 
-def _word_spelling(text: str) -> bytes:
+def _word_spelling(text: str) -> bytes | None:
     if text.startswith(WORDPIECE_CONTINUATION):
         return text.removeprefix(WORDPIECE_CONTINUATION).encode()
-    return text.encode() if text in _CLOSING else f" {text}".encode()
+    if _FREE_PLACE.fullmatch(text):
+        return None
+    joined = text in CLOSING or (len(text) == 1 and is_ideograph(text))
+    return text.encode() if joined else f" {text}".encode()

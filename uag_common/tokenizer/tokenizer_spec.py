@@ -64,6 +64,11 @@ class TokenizerSpec:
         model: Component = self.raw["model"]
         return model
 
+    @property
+    def unknown_word(self) -> str | None:
+        """Of WordPiece: the token that stands for a word without pieces."""
+        return _unknown_word(self.model) if self.family is Family.WORDPIECE else None
+
     def components(self, name: str) -> Iterator[Component]:
         """The components of a stage ("normalizer", "pre_tokenizer", "decoder"), sequences flat."""
         yield from flat(self.raw.get(name))
@@ -101,6 +106,7 @@ def _family(raw: Component) -> Family:
     # Files of old versions name no type; only BPE has merges.
     kind = model.get("type", "BPE" if "merges" in model else "WordPiece")
     if kind == "WordPiece":
+        _check_words(model)
         return Family.WORDPIECE
     if kind not in ("BPE", "Unigram") or model.get("end_of_word_suffix"):
         raise ValueError(f"a {kind} model of this kind has no exact bytes")
@@ -108,3 +114,13 @@ def _family(raw: Component) -> Family:
     if any(stage["type"] == "ByteLevel" for stage in stages):
         return Family.BYTE_LEVEL
     return Family.SENTENCEPIECE
+
+
+def _check_words(model: Component) -> None:
+    if _unknown_word(model) not in model["vocab"]:
+        raise ValueError("a WordPiece model without a token for unknown words cannot read all text")
+
+
+def _unknown_word(model: Component) -> str:
+    text: str = model.get("unk_token", "[UNK]")
+    return text

@@ -1,4 +1,4 @@
-"""A causal language model of transformers as `uag_common.model` wants it."""
+"""A language model of transformers as `uag_common.model` wants it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from uag_common.model import (
 from uag_common.tokenizer.token_table import TokenTable
 
 
-class CausalModel:
+class LanguageModel:
     """Contexts, description, tokenizer files and token table of a loaded model. Tokens are chosen
     on `device`, where the logits are."""
 
