@@ -167,7 +167,7 @@ async def arrival(address: str, tokens: int) -> Arrival:
         if start + pause > long.asked and start < long.deltas[0]
     ]
     return Arrival(
-        statistics.median(before), max(during), len(prompt.token_ids), long.first_seconds
+        statistics.median(before), max(during), len(prompt.ids), long.first_seconds
     )
 
 
