@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.conversion.vocabularies import TokenizersMissingError
 from tests.docs import (
     api_reference,
+    architecture_table,
     conversion_example,
     memory_tables,
     metrics_table,
@@ -32,6 +33,10 @@ BLOCKS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     },
     DOCS / "operations.md": {"metrics": metrics_table.table},
     DOCS / "api.md": {"api": api_reference.reference},
+    DOCS / "architectures.md": {
+        "architectures": architecture_table.architectures,
+        "other-architectures": architecture_table.others,
+    },
     DOCS / "how-it-works.md": {"conversion-example": conversion_example.example},
     DOCS / "choosing-a-pair.md": {
         "best-speed": speed_tables.best,

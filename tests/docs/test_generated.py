@@ -12,7 +12,7 @@ from tests.docs.pages import Page
 PARTS = [
     pytest.param(path, name, id=f"{path.name}:{name}") for path in BLOCKS for name in BLOCKS[path]
 ]
-NEEDS_TOKENIZERS = ("conversion-example",)
+NEEDS_TOKENIZERS = ("conversion-example", "architectures")
 
 
 @pytest.mark.parametrize("path", BLOCKS, ids=str)

@@ -30,6 +30,8 @@ from uag_common.models.memory import available_bytes
 BLOCK_TOKENS = 16
 FIXED_ROWS = 16
 """Tokens of a pass in deterministic mode: up to so many cost hardly more than one."""
+LEAST_CONTEXTS = 4
+"""As many as the test steps at the start need."""
 PACKED_LAYERS = frozenset({"full_attention", "sliding_attention"})
 
 
@@ -57,7 +59,8 @@ class CacheLimits:
     def whole_contexts(self, context_bytes: int) -> BlockPool:
         """A block for each context, where all take the same memory however long they are."""
         count = self.budget.of(available_bytes()) // context_bytes
-        return BlockPool(max(1, min(count, self.contexts)), self.context_length, context_bytes)
+        most = max(LEAST_CONTEXTS, min(count, self.contexts))
+        return BlockPool(most, self.context_length, context_bytes)
 
     def _tokens_that_fit(self, layers: Sequence[LayerShape]) -> int:
         """The fullest device decides."""

@@ -71,7 +71,9 @@ def exact_contexts(network: PreTrainedModel, ways: Sequence[Way]) -> Contexts:
     attention, truth, faults = network.config._attn_implementation, Truth(network), []
     for way in ways:
         try:
-            return _tried(way, truth)
+            contexts = _tried(way, truth)
+            log.info("contexts of a %s run %s", type(network).__name__, way.name)
+            return contexts
         except StartError:
             raise
         except Exception as error:
