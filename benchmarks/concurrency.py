@@ -166,9 +166,7 @@ async def arrival(address: str, tokens: int) -> Arrival:
         for start, pause in zip(stream.deltas, stream.pauses, strict=False)
         if start + pause > long.asked and start < long.deltas[0]
     ]
-    return Arrival(
-        statistics.median(before), max(during), len(prompt.ids), long.first_seconds
-    )
+    return Arrival(statistics.median(before), max(during), len(prompt.ids), long.first_seconds)
 
 
 Found = Mapping[tuple[Way, int], Sequence[Load]]

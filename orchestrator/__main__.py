@@ -48,9 +48,7 @@ async def _serve(settings: OrchestratorSettings, telemetry: Telemetry) -> None:
     verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_peers)
     await show_peers()
     pair, preparation = Pair(settings, draft, verify), Preparation()
-    defaults = Defaults(
-        settings.max_new_tokens, settings.draft_tokens, settings.share_prefixes
-    )
+    defaults = Defaults(settings.max_new_tokens, settings.draft_tokens, settings.share_prefixes)
     request_log = RequestLog(settings.log_requests)
     answering = Answering(pair, preparation, defaults, metrics, request_log)
     servicer = OrchestratorServicer(answering, pair, preparation)

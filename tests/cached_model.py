@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from tests.fakes import CONTEXT_LENGTH, FakeModel
+from tests.fakes import FakeModel
 from uag_common.decoding import Choice, Decoding, NoisePosition
 from uag_common.kv.pool import BlockPool
 from uag_common.kv.table import BlockTable

@@ -47,6 +47,10 @@ class Case:
     request: pb.GenerateRequest
     prompt_ids: tuple[int, ...]
 
+    @property
+    def new_tokens(self) -> int:
+        return self.request.max_new_tokens
+
 
 @dataclass(slots=True)
 class Tally:
@@ -118,20 +122,22 @@ def read_prompts(path: Path) -> list[tuple[str, tuple[ChatMessage, ...], str]]:
 
 
 def cases(
-    prompts: Sequence[tuple[str, tuple[ChatMessage, ...], str]], reference: Reference
+    prompts: Sequence[tuple[str, tuple[ChatMessage, ...], str]],
+    reference: Reference,
+    new_tokens: int,
 ) -> Iterator[Case]:
     """Each prompt in its chat and its raw form."""
     for name, chat, raw in prompts:
         messages = [pb.ChatMessage(role=turn.role, content=turn.content) for turn in chat]
-        request = pb.GenerateRequest(chat=pb.Chat(messages=messages), max_new_tokens=NEW_TOKENS)
+        request = pb.GenerateRequest(chat=pb.Chat(messages=messages), max_new_tokens=new_tokens)
         yield Case(f"{name} chat", request, tuple(reference.chat_prompt(chat)))
-        request = pb.GenerateRequest(text=raw, max_new_tokens=NEW_TOKENS)
+        request = pb.GenerateRequest(text=raw, max_new_tokens=new_tokens)
         yield Case(f"{name} raw", request, tuple(reference.text_prompt(raw)))
 
 
 def difference(case: Case, answer: Answer, reference: Reference, dtype: Dtype) -> str | None:
     """None if the answer is right; otherwise where it parts from the target's own."""
-    expected = reference.answer(case.prompt_ids, NEW_TOKENS)
+    expected = reference.answer(case.prompt_ids, case.new_tokens)
     if answer.started.prompt_tokens != len(case.prompt_ids):
         return f"prompt of {answer.started.prompt_tokens} tokens, not {len(case.prompt_ids)}"
     if answer.ids == expected:
@@ -167,7 +173,12 @@ def check_direction(
     return tally
 
 
-def check_file(path: Path, dtype: Dtype = "float32", limit: int | None = None) -> list[Tally]:
+def check_file(
+    path: Path,
+    dtype: Dtype = "float32",
+    limit: int | None = None,
+    new_tokens: int = NEW_TOKENS,
+) -> list[Tally]:
     """Checks the first `limit` prompts (all if None) in both directions."""
     prompts = read_prompts(path)[:limit]
     tallies = []
@@ -179,7 +190,8 @@ def check_file(path: Path, dtype: Dtype = "float32", limit: int | None = None) -
             model_settings={"dtype": dtype},
             orchestrator_settings={"draft_timeout_seconds": str(DRAFT_TIMEOUT_SECONDS)},
         ) as services:
-            tally = check_direction(services, reference, list(cases(prompts, reference)), dtype)
+            asked = list(cases(prompts, reference, new_tokens))
+            tally = check_direction(services, reference, asked, dtype)
         print(f"target {target}, draft {draft}, {dtype}: {tally}", flush=True)
         tallies.append(tally)
     return tallies

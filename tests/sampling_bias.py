@@ -24,6 +24,7 @@ from uag_common.models.source import resolve
 NEW_TOKENS = 64
 TEMPERATURES = (1.0, 0.7)
 STANDARD_ERRORS = 3.0
+HOTTER = 1.25
 TEXTS = (
     "The history of the printing press begins",
     "def fibonacci(n: int) -> int:\n",
@@ -41,6 +42,8 @@ class Bias:
     """What was seen of one direction."""
 
     differences: list[float] = field(default_factory=list)
+    too_hot: list[float] = field(default_factory=list)
+    """What a sampler at a higher temperature would expect at the same places: a control."""
     proposed: int = 0
     examined: int = 0
     accepted: int = 0
@@ -48,6 +51,11 @@ class Bias:
     @property
     def mean(self) -> float:
         return sum(self.differences) / len(self.differences)
+
+    @property
+    def control(self) -> float:
+        """The mean that the measure must notice."""
+        return sum(self.too_hot) / len(self.too_hot)
 
     @property
     def standard_error(self) -> float:
@@ -62,12 +70,13 @@ class Bias:
     def __str__(self) -> str:
         return (
             f"{len(self.differences)} positions, mean {self.mean:+.4f} nats, standard error "
-            f"{self.standard_error:.4f}; candidates: {self.proposed} proposed, {self.examined} "
-            f"examined, {self.accepted} accepted"
+            f"{self.standard_error:.4f}, control {self.control:+.4f}; candidates: "
+            f"{self.proposed} proposed, {self.examined} examined, {self.accepted} accepted"
         )
 
-    def add(self, answer: Answer, differences: Sequence[float]) -> None:
+    def add(self, answer: Answer, differences: Sequence[float], too_hot: Sequence[float]) -> None:
         self.differences.extend(differences)
+        self.too_hot.extend(too_hot)
         figures = answer.finished.speculation
         self.proposed += figures.candidates_proposed
         self.examined += figures.candidates_examined
@@ -85,7 +94,7 @@ def measure(target: str, draft: str, positions: int) -> Bias:
                 return bias
             answer = _sample(services, text, temperature, seed)
             prompt = reference.text_prompt(text)
-            bias.add(answer, _differences(reference, prompt, answer.ids, temperature))
+            bias.add(answer, *_differences(reference, prompt, answer.ids, temperature))
     raise AssertionError("samples never end")
 
 
@@ -111,15 +120,17 @@ def _sample(services: RunningServices, text: str, temperature: float, seed: int)
 @torch.inference_mode()
 def _differences(
     reference: Reference, prompt: Sequence[int], ids: Sequence[int], temperature: float
-) -> list[float]:
-    """Negative log-likelihood less entropy at each position of the answer."""
+) -> tuple[list[float], list[float]]:
+    """Negative log-likelihood less entropy at each position of the answer, and what is expected of
+    it if the token is drawn at HOTTER times the temperature."""
     whole = torch.tensor([[*prompt, *ids]])
     logits = reference.network(input_ids=whole, logits_to_keep=len(ids) + 1).logits[0, :-1]
     logp = (logits.double() / temperature).log_softmax(-1)
     entropy = -(logp.exp() * logp).sum(-1)
     chosen = logp[torch.arange(len(ids)), torch.tensor(list(ids))]
-    result: list[float] = (-chosen - entropy).tolist()
-    return result
+    hot = (logits.double() / (HOTTER * temperature)).softmax(-1)
+    expected = -(hot * logp).sum(-1)
+    return (-chosen - entropy).tolist(), (expected - entropy).tolist()
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from orchestrator.cli import comparison, demo_text, figures, needs
 from orchestrator.cli.answer_printer import LEGEND, AnswerPrinter
 from orchestrator.cli.comparison import Answer
+from orchestrator.cli.interrupts import uninterrupted
 from orchestrator.cli.pair_check import NamedFolder, Verdict, check_pair
 from orchestrator.cli.pair_text import pair_lines
 from orchestrator.cli.services import Pair, Services, start, wait_until_ready
@@ -113,14 +114,15 @@ class DemoSteps:
         self, prompt: Sequence[Message], options: Options, printer: AnswerPrinter | None
     ) -> Answer:
         address = self._services.orchestrator.reached_at
-        with (
-            Client(address, timeout=ANSWER_SECONDS) as client,
-            client.generate(prompt, **options) as stream,
-        ):
-            for delta in stream:
-                if printer is not None:
-                    printer.show(delta)
-            return Answer(tuple(token.id for token in stream.tokens()), stream.finished())
+        with Client(address, timeout=ANSWER_SECONDS) as client:
+            # A channel where a call is half begun can never be closed.
+            with uninterrupted():
+                call = client.generate(prompt, **options)
+            with call as stream:
+                for delta in stream:
+                    if printer is not None:
+                        printer.show(delta)
+                return Answer(tuple(token.id for token in stream.tokens()), stream.finished())
 
     def compare(self, drafted: Answer, alone: Answer) -> None:
         """Raises IdsDifferError if they differ although they must not."""

@@ -14,6 +14,7 @@ from orchestrator.cli.answer_printer import LEGEND, AnswerPrinter
 from orchestrator.cli.command import Command, UsageError
 from orchestrator.cli.connection_flags import add_connection_flags, connected
 from orchestrator.cli.exit_codes import ExitCode
+from orchestrator.cli.interrupts import uninterrupted
 from orchestrator.cli.logprob_table import logprob_lines
 from orchestrator.cli.prompts import PromptForm, as_prompt, read_prompt
 from orchestrator.cli.request_flags import add_request_flags, request_options
@@ -85,7 +86,10 @@ def _form(flags: Namespace) -> PromptForm:
 
 def _write_json(client: Client, prompt: Prompt, options: Options) -> None:
     out = Screen.of(sys.stdout)
-    with closing(client.responses(prompt, **options)) as responses:
+    # A channel where a call is half begun can never be closed.
+    with uninterrupted():
+        call = client.responses(prompt, **options)
+    with closing(call) as responses:
         for response in responses:
             content = MessageToDict(
                 response,
@@ -98,7 +102,10 @@ def _write_json(client: Client, prompt: Prompt, options: Options) -> None:
 def _write_text(client: Client, prompt: Prompt, options: Options) -> None:
     out, err = Screen.of(sys.stdout), Screen.of(sys.stderr)
     printer = AnswerPrinter(out, options.get("n") or 1)
-    with client.generate(prompt, **options) as stream:
+    # A channel where a call is half begun can never be closed.
+    with uninterrupted():
+        call = client.generate(prompt, **options)
+    with call as stream:
         try:
             for delta in stream:
                 printer.show(delta)

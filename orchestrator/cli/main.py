@@ -11,7 +11,7 @@ from importlib.metadata import version
 from orchestrator.cli import demo, generate, models, trace, up
 from orchestrator.cli.command import OneLineParser, UsageError
 from orchestrator.cli.exit_codes import ExitCode, exit_code, exit_code_help
-from orchestrator.cli.interrupts import raise_on_signals
+from orchestrator.cli.interrupts import raise_on_signals, seen
 from uag_common.errors import UagError
 
 COMMANDS = (demo.COMMAND, up.COMMAND, generate.COMMAND, trace.COMMAND, models.COMMAND)
@@ -40,7 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = f"unrecognized arguments: {' '.join(unknown)}"
         flags.parser.error(f"{told}; a text of several words goes in quotes")
     try:
-        raise_on_signals()
         code = _run(flags)
         sys.stdout.flush()
         return code
@@ -53,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(flags: Namespace) -> ExitCode:
     name = flags.parser.prog
     try:
+        raise_on_signals()
         code: ExitCode = flags.run(flags)
         return code
     except UsageError as error:
@@ -67,9 +67,20 @@ def _run(flags: Namespace) -> ExitCode:
         # A disk that is full or read-only, a folder that cannot be made.
         _say(f"{name}: {error.strerror or error}: {error.filename or 'a file of the model cache'}")
         return ExitCode.FAILED
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
         _say(f"{name}: interrupted")
         return ExitCode.INTERRUPTED
+    finally:
+        seen()
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Or what came of one: a lock that it found half taken says so in an error of its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _parser() -> ArgumentParser:

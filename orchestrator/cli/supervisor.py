@@ -21,7 +21,7 @@ from typing import IO, Self
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from orchestrator.cli.interrupts import uninterrupted
+from orchestrator.cli.interrupts import seen, uninterrupted
 from uag_common.addresses import reachable_form
 from uag_common.errors import UagError
 from uag_common.rpc.channel import CLIENT_OPTIONS
@@ -179,6 +179,7 @@ class Supervisor:
         """Ends all children, the last started first to be told, all waited for; running calls may
         finish. A second interrupt ends them at once."""
         try:
+            seen()
             self._tell_and_wait()
         except KeyboardInterrupt:
             with uninterrupted():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 UAG = (sys.executable, "-m", "orchestrator.cli.main")
@@ -19,10 +21,11 @@ WAIT_SECONDS = 60.0
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """That of the tests, without what would steer the services or the colours."""
+    """That of the tests, without what would steer the services or the colours. A process that is
+    aborted shows where each of its threads is."""
     steering = ("UAG_DRAFT_", "UAG_VERIFY_", "UAG_ORCHESTRATOR_", "NO_COLOR", "FORCE_COLOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
-    return {**kept, "TERM": "xterm", **(changes or {})}
+    return {**kept, "TERM": "xterm", "PYTHONFAULTHANDLER": "1", **(changes or {})}
 
 
 def uag(
@@ -94,9 +97,15 @@ class Running:
         self._seen |= {child.pid: child for child in process.children(recursive=True)}
         return sorted(process.children(), key=lambda child: child.pid)
 
-    def end(self) -> int:
-        """The exit code."""
-        return self.process.wait(WAIT_SECONDS)
+    def end(self, seconds: float = WAIT_SECONDS) -> int:
+        """The exit code. Fails with what it said, and where each of its threads is, if it does not
+        end in time."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(WAIT_SECONDS)
+            pytest.fail(f"did not end within {seconds:g} s; it said:\n{self.said()}")
 
     def left_behind(self) -> list[psutil.Process]:
         """What still runs, shortly after, of the children that `children` ever found."""

@@ -83,18 +83,18 @@ def default_pair() -> None:
 @pytest.mark.real_model
 @pytest.mark.usefixtures("default_pair")
 def test_the_default_pair_offline(tmp_path: Path) -> None:
-    arguments = ("demo", *FREE_PORTS, "--max-new-tokens", "24")
+    arguments = ("demo", *FREE_PORTS, "--max-new-tokens", "12")
     offline = {"UAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
     with running_uag(*arguments, output=tmp_path / "demo.txt", changes=offline) as running:
         running.wait_for_words("3. The pair")
         assert len(running.children()) == 3
-        assert running.process.wait(300) == 0, running.said()
+        assert running.end(300) == 0, running.said()
         assert running.left_behind() == []
     said = running.said()
     assert_in_order(said, STEPS)
     assert "nothing, all is here" in said
     assert "different vocabularies: drafts are translated byte by byte" in said
-    assert "ids: identical, all 24\n" in said
+    assert "ids: identical, all 12\n" in said
     assert "\x1b" not in said
 
 

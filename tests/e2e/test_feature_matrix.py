@@ -1,27 +1,99 @@
 """Each feature of a request with drafting off, on, and with a draft that dies midway: the same
-reply, to the last id. A real target, a real draft, in float32."""
+reply, to the last id. All features on small models, and on the default pair in float32."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from tests.e2e.features import Words, chat, features, text
 from tests.relayed_draft import RelayedDraft, relayed_draft
 from tests.services import Answers, RunningServices, free_address, running_draft, running_services
-from uag.model.v1 import model_pb2
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag_common.models import catalogue
 from uag_common.models.source import resolve
 
-pytestmark = pytest.mark.real_model
-
-NEW_TOKENS = 14
 DIES_IN = 3
 LOGPROB_TOLERANCE = 2e-3
 GEMMA_ROWS = 262_144
+BLUR = 0.4
+"""Noise on the small draft's weights, in parts of their spread."""
+STOPS = {
+    "ends by itself": pb.FINISH_REASON_EOS,
+    "stop sequence": pb.FINISH_REASON_STOP_SEQUENCE,
+    "stop sequence shown": pb.FINISH_REASON_STOP_SEQUENCE,
+    "stop sequence over tokens": pb.FINISH_REASON_STOP_SEQUENCE,
+    "stop token": pb.FINISH_REASON_STOP_TOKEN,
+    "choice": pb.FINISH_REASON_EOS,
+}
+"""Of any target's first answer."""
+REAL_STOPS = {**STOPS, "JSON schema": pb.FINISH_REASON_EOS}
+
+# "The sea is a vast" ... is how SmolLM2 answers the question.
+REAL = Words(
+    question=chat("Tell me about the sea in a few words."),
+    brief=chat("What is 1 + 1? Only the number."),
+    text="The capital of France is Paris. The capital of Japan – 日本 –",
+    turns=("Hi", "Hello! 👋", "Say e\u0301 and 海."),
+    control="Repeat: <|im_end|>\n<|im_start|>system <end_of_turn></s>",
+    token_ids=(504, 3575, 282, 4649, 314),
+    kept_tokens=9,
+    temperature=0.9,
+    bias={28: -100, 30: 5, 335: 4},
+    stop=("nature's", " vast", "expanse"),
+    stop_shown="ea is",
+    stop_over_tokens=("s a v", "ocean and"),
+    stop_passed_over=("sea", "."),
+    stop_token_ids=(28, 30, 253),
+)
+FEATURES = features(REAL)
+QUICK = frozenset(
+    {
+        "chat of several turns",
+        "control text",
+        "high temperature",
+        "all filters",
+        "three choices",
+        "presence penalty",
+        "ends by itself",
+        "stop sequence over tokens",
+        "logprobs of a sample",
+        "sampled JSON",
+    }
+)
+"""On real models in `make test`; what the small ones say least like a real one."""
+
+
+def small(target: Path) -> Words:
+    """For the small Llama, which knows by heart how the question goes on: " the lazy dog, and the
+    dog does not mind it at all."."""
+    tokenizer = Tokenizer.from_file(str(target / "tokenizer.json"))
+    comma, full_stop, the = (tokenizer.encode(word).ids[0] for word in (",", ".", " the"))
+    return Words(
+        question=text("The quick brown fox jumps over"),
+        brief=text("It rained for 40 days; on day 41 the sun came out, and everybody went"),
+        text="It rained 日本 – 🙂",
+        turns=("The quick brown", "fox 👋", "Say e\u0301 and 海."),
+        control="It <turn>\n<eos><bos></s>",
+        token_ids=tokenizer.encode("def add(left").ids,
+        kept_tokens=3,
+        temperature=1.4,
+        bias={comma: -100, full_stop: 5, the: 4},
+        stop=("cat", " mind", "all"),
+        stop_shown="t mi",
+        stop_over_tokens=("g does n", "rain and"),
+        stop_passed_over=("lazy", "."),
+        stop_token_ids=(full_stop,),
+    )
 
 
 class Drafting(Enum):
@@ -30,103 +102,6 @@ class Drafting(Enum):
     OFF = "off"
     ON = "on"
     DYING = "dying"
-
-
-def chat(*turns: str) -> pb.Chat:
-    """User and assistant in turn."""
-    roles = ("user", "assistant")
-    return pb.Chat(
-        messages=[
-            pb.ChatMessage(role=roles[index % 2], content=text) for index, text in enumerate(turns)
-        ]
-    )
-
-
-QUESTION = chat("Tell me about the sea in a few words.")
-SCHEMA = '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, '
-SCHEMA += '"age": {"type": "integer"}}, "required": ["name", "age"], "additionalProperties": false}'
-
-
-def sampled(**options: object) -> pb.SamplingOptions:
-    return pb.SamplingOptions(**{"temperature": 0.9, "seed": 11} | options)  # type: ignore[arg-type]
-
-
-def asked(**options: object) -> pb.GenerateRequest:
-    """QUESTION with these options."""
-    defaults = {"chat": QUESTION, "max_new_tokens": NEW_TOKENS}
-    if {"text", "token_ids", "chat"} & options.keys():
-        del defaults["chat"]
-    return pb.GenerateRequest(**defaults | options)  # type: ignore[arg-type]
-
-
-def constrained(**kind: object) -> pb.GenerateRequest:
-    return asked(constraint=model_pb2.Constraint(**kind), max_new_tokens=32)  # type: ignore[arg-type]
-
-
-def stopping(**options: object) -> pb.GenerateRequest:
-    return asked(stopping=pb.StoppingOptions(**options), max_new_tokens=24)  # type: ignore[arg-type]
-
-
-# "The sea is a vast" ... is how the target answers QUESTION.
-FEATURES = {
-    "text": asked(text="The capital of France is Paris. The capital of Japan – 日本 –"),
-    "short prompt": asked(text="A"),
-    "chat of several turns": asked(chat=chat("Hi", "Hello! 👋", "Say e\u0301 and 海.")),
-    "control text": asked(chat=chat("Repeat: <|im_end|>\n<|im_start|>system <end_of_turn></s>")),
-    "token ids": asked(token_ids=pb.TokenIds(ids=[504, 3575, 282, 4649, 314])),
-    "truncated": asked(truncate_prompt_tokens=9),
-    "max 1": asked(max_new_tokens=1),
-    "max 2": asked(max_new_tokens=2),
-    "max 3": asked(max_new_tokens=3),
-    "temperature": asked(sampling=sampled()),
-    "high temperature": asked(sampling=sampled(temperature=1.5)),
-    "top_k": asked(sampling=sampled(top_k=5)),
-    "top_p": asked(sampling=sampled(top_p=0.8)),
-    "min_p": asked(sampling=sampled(min_p=0.1)),
-    "typical_p": asked(sampling=sampled(typical_p=0.7)),
-    "all filters": asked(sampling=sampled(top_k=40, top_p=0.95, min_p=0.01, typical_p=0.9)),
-    "repetition penalty": asked(sampling=pb.SamplingOptions(repetition_penalty=1.3)),
-    "frequency penalty": asked(sampling=pb.SamplingOptions(frequency_penalty=1.5)),
-    "presence penalty": asked(sampling=sampled(presence_penalty=1.5)),
-    "logit bias": asked(sampling=pb.SamplingOptions(logit_bias={28: -100, 30: 5, 335: 4})),
-    "three choices": asked(sampling=sampled(), n=3, max_new_tokens=8),
-    "min new tokens": asked(
-        chat=chat("Say OK and nothing else."), stopping=pb.StoppingOptions(min_new_tokens=12)
-    ),
-    "ends by itself": asked(chat=chat("What is 1 + 1? Only the number."), max_new_tokens=40),
-    "ignored EOS": asked(
-        chat=chat("What is 1 + 1? Only the number."), stopping=pb.StoppingOptions(ignore_eos=True)
-    ),
-    "stop sequence": stopping(stop_sequences=["nature's", " vast", "expanse"]),
-    "stop sequence shown": stopping(stop_sequences=["ea is"], include_stop=True),
-    "stop sequence over tokens": stopping(stop_sequences=["s a v", "ocean and"]),
-    "stop sequence passed over": stopping(stop_sequences=["sea", "."], min_new_tokens=6),
-    "stop token": stopping(stop_token_ids=[28, 30, 253]),
-    "time limit": stopping(time_limit_seconds=600),
-    "logprobs": asked(logprobs=pb.LogprobOptions(top=5)),
-    "logprobs of a sample": asked(
-        sampling=sampled(top_p=0.9, repetition_penalty=1.1), logprobs=pb.LogprobOptions(top=3)
-    ),
-    "prompt logprobs": asked(logprobs=pb.LogprobOptions(prompt_top=2), max_new_tokens=3),
-    "JSON schema": constrained(json_schema=SCHEMA),
-    "regex": constrained(regex="The (sea|ocean)[a-z ]{0,40}\\."),
-    "choice": constrained(choice=model_pb2.Choices(texts=["blue and wide", "blue", "deep"])),
-    "grammar": constrained(grammar='start: "The " WORD (" " WORD)* "!"\nWORD: /[a-z]{1,9}/'),
-    "sampled JSON": asked(
-        constraint=model_pb2.Constraint(json_schema=SCHEMA), sampling=sampled(), max_new_tokens=32
-    ),
-    "session": asked(session_id="a conversation", cache_salt="salt"),
-    "names": asked(request_id="request-1", priority=3, metadata={"team": "sea"}),
-}
-STOPS = {
-    "ends by itself": pb.FINISH_REASON_EOS,
-    "stop sequence": pb.FINISH_REASON_STOP_SEQUENCE,
-    "stop sequence shown": pb.FINISH_REASON_STOP_SEQUENCE,
-    "stop sequence over tokens": pb.FINISH_REASON_STOP_SEQUENCE,
-    "stop token": pb.FINISH_REASON_STOP_TOKEN,
-    "JSON schema": pb.FINISH_REASON_EOS,
-    "choice": pb.FINISH_REASON_EOS,
-}
 
 
 @dataclass(slots=True)
@@ -139,16 +114,35 @@ class Seen:
     died: int = 0
     features: set[str] = field(default_factory=set)
 
+    def add(
+        self, feature: str, drafted: Sequence[pb.Finished], orphaned: Sequence[pb.Finished]
+    ) -> None:
+        self.features.add(feature)
+        for finished in drafted:
+            self.proposed += finished.speculation.candidates_proposed
+            self.examined += finished.speculation.candidates_examined
+            self.accepted += finished.speculation.candidates_accepted
+        self.died += any(finished.HasField("degraded") for finished in orphaned)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the comparisons prove anything."""
+        judged = 0 < self.accepted < self.examined <= self.proposed
+        return judged and self.died > len(self.features) / 2
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
+    """A pair that runs, and what it is asked."""
+
     services: RunningServices
     relay: RelayedDraft
+    requests: dict[str, pb.GenerateRequest]
     seen: Seen
 
-    def answer(self, request: pb.GenerateRequest, drafting: Drafting) -> Answers:
+    def answer(self, feature: str, drafting: Drafting) -> Answers:
         wanted = pb.GenerateRequest()
-        wanted.CopyFrom(request)
+        wanted.CopyFrom(self.requests[feature])
         speculation = wanted.speculation
         if drafting is Drafting.OFF:
             speculation.mode = pb.SPECULATION_MODE_OFF
@@ -159,54 +153,88 @@ class Stage:
         return self.services.answers(wanted)
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    draft, real = resolve(catalogue.DEFAULT_DRAFT), free_address()
+@contextmanager
+def stage_of(target: Path, draft: Path, draft_rows: int, words: Words) -> Iterator[Stage]:
+    real = free_address()
     settings = {"draft_timeout_seconds": "120"}
     with (
         running_draft(draft, real),
-        relayed_draft(draft, GEMMA_ROWS, real) as relay,
+        relayed_draft(draft, draft_rows, real) as relay,
         running_services(
-            resolve(catalogue.DEFAULT_TARGET),
-            None,
-            orchestrator_settings=settings,
-            draft_address=relay.address,
+            target, None, orchestrator_settings=settings, draft_address=relay.address
         ) as services,
     ):
-        yield Stage(services, relay, Seen())
+        yield Stage(services, relay, features(words), Seen())
+
+
+def nearly(target: Path, folder: Path) -> Path:
+    """Makes a draft of `target` that mostly agrees with it, also where both draw from many."""
+    tokenizer, network = (
+        kind.from_pretrained(target) for kind in (AutoTokenizer, AutoModelForCausalLM)
+    )
+    generator = torch.Generator().manual_seed(1)
+    for weight in network.parameters():
+        if weight.dim() > 1:
+            noise = torch.randn(weight.shape, generator=generator)
+            weight.data += BLUR * weight.std().item() * noise
+    for part in (tokenizer, network):
+        part.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small_pair(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    draft = nearly(llama, tmp_path_factory.mktemp("models") / "blurred")
+    rows = json.loads((draft / "config.json").read_text())["vocab_size"]
+    with stage_of(llama, draft, rows, small(llama)) as stage:
+        yield stage
+
+
+@pytest.fixture(scope="module")
+def real_pair() -> Iterator[Stage]:
+    target, draft = (resolve(c) for c in (catalogue.DEFAULT_TARGET, catalogue.DEFAULT_DRAFT))
+    with stage_of(target, draft, GEMMA_ROWS, REAL) as stage:
+        yield stage
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_reply_is_the_same_whatever_the_draft_does(stage: Stage, feature: str) -> None:
-    request = FEATURES[feature]
-    alone = stage.answer(request, Drafting.OFF)
-    drafted = stage.answer(request, Drafting.ON)
-    orphaned = stage.answer(request, Drafting.DYING)
+def test_the_reply_is_the_same_whatever_the_draft_does(small_pair: Stage, feature: str) -> None:
+    check(small_pair, feature, STOPS.get(feature))
+
+
+def test_drafts_were_proposed_accepted_rejected_and_died(small_pair: Stage) -> None:
+    """Without these the comparisons above prove nothing."""
+    print(small_pair.seen)
+    assert small_pair.seen.features == FEATURES.keys()
+    assert small_pair.seen.proven, small_pair.seen
+
+
+@pytest.mark.real_model
+@pytest.mark.parametrize(
+    "feature",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.full) for name in FEATURES],
+)
+def test_it_is_on_real_models(real_pair: Stage, feature: str) -> None:
+    check(real_pair, feature, REAL_STOPS.get(feature))
+
+
+@pytest.mark.real_model
+def test_drafts_were_on_real_models_too(real_pair: Stage) -> None:
+    print(real_pair.seen)
+    assert real_pair.seen.features >= QUICK
+    assert real_pair.seen.proven, real_pair.seen
+
+
+def check(stage: Stage, feature: str, stop: pb.FinishReason | None) -> None:
+    """Asks three times; fails where the replies differ, or end in another way than by `stop`."""
+    alone = stage.answer(feature, Drafting.OFF)
+    drafted = stage.answer(feature, Drafting.ON)
+    orphaned = stage.answer(feature, Drafting.DYING)
     _same(alone, drafted)
     _same(alone, orphaned)
     assert all(not finished.HasField("degraded") for finished in drafted.finished)
-    if feature in STOPS:
-        assert alone.finished[0].finish_reason == STOPS[feature]
-    _count(stage.seen, feature, drafted.finished, orphaned.finished)
-
-
-def test_drafts_were_proposed_accepted_rejected_and_died(stage: Stage) -> None:
-    """Without these the comparisons above prove nothing."""
-    seen = stage.seen
-    assert seen.features == FEATURES.keys()
-    assert 0 < seen.accepted < seen.examined <= seen.proposed
-    assert seen.died > len(FEATURES) / 2
-
-
-def _count(
-    seen: Seen, feature: str, drafted: Sequence[pb.Finished], orphaned: Sequence[pb.Finished]
-) -> None:
-    seen.features.add(feature)
-    for finished in drafted:
-        seen.proposed += finished.speculation.candidates_proposed
-        seen.examined += finished.speculation.candidates_examined
-        seen.accepted += finished.speculation.candidates_accepted
-    seen.died += any(finished.HasField("degraded") for finished in orphaned)
+    assert stop in (None, alone.finished[0].finish_reason)
+    stage.seen.add(feature, drafted.finished, orphaned.finished)
 
 
 def _same(alone: Answers, other: Answers) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real_model
 @pytest.mark.parametrize(
     ("direction", "positions"),
     [
-        pytest.param(DIRECTIONS[0], 192, id="a few positions"),
+        pytest.param(DIRECTIONS[0], 128, id="a few positions"),
         pytest.param(DIRECTIONS[0], 2_000, id="forward", marks=pytest.mark.full),
         pytest.param(DIRECTIONS[1], 2_000, id="reverse", marks=pytest.mark.full),
     ],
@@ -25,4 +25,4 @@ def test_the_mean_of_likelihood_less_entropy_is_0(
     print(bias)
     assert bias.proven
     assert len(bias.differences) >= positions
-    assert abs(bias.mean) <= STANDARD_ERRORS * bias.standard_error
+    assert abs(bias.mean) <= STANDARD_ERRORS * bias.standard_error < bias.control
