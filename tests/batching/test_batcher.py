@@ -158,6 +158,8 @@ async def test_what_is_told_of_steps_and_passes() -> None:
     gate.open()
     done = await first
     await asyncio.gather(*others[:2])
+    # A pass is told of after its steps.
+    await worker.run(lambda: None)
     assert seen.passes == [(1, 5), (2, 4)]
     assert [command for command, _ in seen.steps] == ["open", "verify", "verify"]
     assert seen.drops == ["verify"]
