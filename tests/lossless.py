@@ -173,28 +173,32 @@ def check_direction(
     return tally
 
 
-def check_file(
+def check_file(path: Path, dtype: Dtype = "float32") -> list[Tally]:
+    """Checks all prompts in both directions."""
+    return [check_services(path, direction, dtype) for direction in DIRECTIONS]
+
+
+def check_services(
     path: Path,
-    dtype: Dtype = "float32",
+    direction: tuple[str, str],
+    dtype: Dtype,
     limit: int | None = None,
     new_tokens: int = NEW_TOKENS,
-) -> list[Tally]:
-    """Checks the first `limit` prompts (all if None) in both directions."""
-    prompts = read_prompts(path)[:limit]
-    tallies = []
-    for target, draft in DIRECTIONS:
-        reference = Reference(resolve(target), getattr(torch, dtype))
-        with running_services(
-            target,
-            draft,
-            model_settings={"dtype": dtype},
-            orchestrator_settings={"draft_timeout_seconds": str(DRAFT_TIMEOUT_SECONDS)},
-        ) as services:
-            asked = list(cases(prompts, reference, new_tokens))
-            tally = check_direction(services, reference, asked, dtype)
-        print(f"target {target}, draft {draft}, {dtype}: {tally}", flush=True)
-        tallies.append(tally)
-    return tallies
+) -> Tally:
+    """Checks the first `limit` prompts (all if None) with (target, draft) as services of their
+    own."""
+    prompts, (target, draft) = read_prompts(path)[:limit], direction
+    reference = Reference(resolve(target), getattr(torch, dtype))
+    with running_services(
+        target,
+        draft,
+        model_settings={"dtype": dtype},
+        orchestrator_settings={"draft_timeout_seconds": str(DRAFT_TIMEOUT_SECONDS)},
+    ) as services:
+        asked = list(cases(prompts, reference, new_tokens))
+        tally = check_direction(services, reference, asked, dtype)
+    print(f"target {target}, draft {draft}, {dtype}: {tally}", flush=True)
+    return tally
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -85,16 +85,21 @@ class Bias:
 
 def measure(target: str, draft: str, positions: int) -> Bias:
     """At least so many sampled positions of one direction."""
-    bias, folder = Bias(), resolve(target)
-    reference = Reference(folder)
-    settings = {"draft_timeout_seconds": "120", "draft_tokens": "3"}
+    folder = resolve(target)
+    settings = {"draft_timeout_seconds": "120"}
     with running_services(folder, resolve(draft), orchestrator_settings=settings) as services:
-        for text, temperature, seed in _samples():
-            if len(bias.differences) >= positions:
-                return bias
-            answer = _sample(services, text, temperature, seed)
-            prompt = reference.text_prompt(text)
-            bias.add(answer, *_differences(reference, prompt, answer.ids, temperature))
+        return measure_running(services, Reference(folder), positions)
+
+
+def measure_running(services: RunningServices, reference: Reference, positions: int) -> Bias:
+    """The same of services that run, whose target is that of `reference`."""
+    bias = Bias()
+    for text, temperature, seed in _samples():
+        if len(bias.differences) >= positions:
+            return bias
+        answer = _sample(services, text, temperature, seed)
+        prompt = reference.text_prompt(text)
+        bias.add(answer, *_differences(reference, prompt, answer.ids, temperature))
     raise AssertionError("samples never end")
 
 
@@ -108,7 +113,7 @@ def _samples() -> Iterator[tuple[str, float, int]]:
 
 def _sample(services: RunningServices, text: str, temperature: float, seed: int) -> Answer:
     sampling = pb.SamplingOptions(temperature=temperature, seed=seed)
-    speculation = pb.SpeculationOptions(mode=pb.SPECULATION_MODE_FORCE)
+    speculation = pb.SpeculationOptions(mode=pb.SPECULATION_MODE_FORCE, draft_tokens=3)
     return services.generate(
         pb.GenerateRequest(
             text=text, max_new_tokens=NEW_TOKENS, sampling=sampling, speculation=speculation

@@ -57,6 +57,21 @@ def test_the_answer_and_its_figures_are_the_data(tiny_model: Path) -> None:
     assert "1. What it needs" not in done.stdout
 
 
+def test_ctrl_c_in_the_middle_of_the_answer_leaves_nothing(
+    tiny_model: Path, tmp_path: Path
+) -> None:
+    models = ("--target", str(tiny_model), "--draft", str(tiny_model))
+    arguments = ("demo", *models, *FREE_PORTS, "--max-new-tokens", "400")
+    with running_uag(*arguments, output=tmp_path / "demo.txt") as running:
+        running.wait_for_words("3. The pair")
+        assert len(running.children()) == 3
+        running.wait_for_words("5. The answer")
+        running.process.send_signal(signal.SIGINT)
+        assert running.end() == 130
+        assert running.said().endswith("uag demo: interrupted\n")
+        assert running.left_behind() == []
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
@@ -96,17 +111,3 @@ def test_the_default_pair_offline(tmp_path: Path) -> None:
     assert "different vocabularies: drafts are translated byte by byte" in said
     assert "ids: identical, all 12\n" in said
     assert "\x1b" not in said
-
-
-@pytest.mark.real_model
-@pytest.mark.usefixtures("default_pair")
-def test_ctrl_c_in_the_middle_of_the_answer_leaves_nothing(tmp_path: Path) -> None:
-    arguments = ("demo", *FREE_PORTS, "--max-new-tokens", "500")
-    with running_uag(*arguments, output=tmp_path / "demo.txt") as running:
-        running.wait_for_words("3. The pair")
-        assert len(running.children()) == 3
-        running.wait_for_words("5. The answer")
-        running.process.send_signal(signal.SIGINT)
-        assert running.end() == 130
-        assert running.said().endswith("uag demo: interrupted\n")
-        assert running.left_behind() == []

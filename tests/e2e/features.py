@@ -1,5 +1,5 @@
-"""Each thing that a request can ask for, as one request. Knows the contract and no model: what a
-target is asked, and what it says to that, stands in `Words`."""
+"""Each thing that a request can ask for, as one request. Knows the contract; what a target is
+asked, and what it says to that, stands in `Words`."""
 
 from __future__ import annotations
 
@@ -52,6 +52,25 @@ class Words:
     stop_passed_over: Sequence[str]
     """The first comes within the first 6 tokens."""
     stop_token_ids: Sequence[int]
+
+
+# "The sea is a vast" ... is how it answers the question.
+SMOLLM2 = Words(
+    question=chat("Tell me about the sea in a few words."),
+    brief=chat("What is 1 + 1? Only the number."),
+    text="The capital of France is Paris. The capital of Japan – 日本 –",
+    turns=("Hi", "Hello! 👋", "Say e\u0301 and 海."),
+    control="Repeat: <|im_end|>\n<|im_start|>system <end_of_turn></s>",
+    token_ids=(504, 3575, 282, 4649, 314),
+    kept_tokens=9,
+    temperature=0.9,
+    bias={28: -100, 30: 5, 335: 4},
+    stop=("nature's", " vast", "expanse"),
+    stop_shown="ea is",
+    stop_over_tokens=("s a v", "ocean and"),
+    stop_passed_over=("sea", "."),
+    stop_token_ids=(28, 30, 253),
+)
 
 
 def features(words: Words) -> dict[str, pb.GenerateRequest]:
@@ -198,3 +217,6 @@ def _names(words: Words) -> dict[str, pb.GenerateRequest]:
             words.question, request_id="request-1", priority=3, metadata={"team": "sea"}
         ),
     }
+
+
+FEATURE_NAMES = tuple(features(SMOLLM2))

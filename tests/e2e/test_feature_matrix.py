@@ -1,5 +1,5 @@
 """Each feature of a request with drafting off, on, and with a draft that dies midway: the same
-reply, to the last id. All features on small models, and on the default pair in float32."""
+reply, to the last id. On small models; `test_default_pair` has real ones."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tests.e2e.features import Words, chat, features, text
+from tests.e2e.features import FEATURE_NAMES, Words, features, text
 from tests.relayed_draft import RelayedDraft, relayed_draft
 from tests.services import Answers, RunningServices, free_address, running_draft, running_services
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
-from uag_common.models import catalogue
-from uag_common.models.source import resolve
 
 DIES_IN = 3
 LOGPROB_TOLERANCE = 2e-3
-GEMMA_ROWS = 262_144
 BLUR = 0.4
 """Noise on the small draft's weights, in parts of their spread."""
 STOPS = {
@@ -35,42 +32,7 @@ STOPS = {
     "stop token": pb.FINISH_REASON_STOP_TOKEN,
     "choice": pb.FINISH_REASON_EOS,
 }
-"""Of any target's first answer."""
-REAL_STOPS = {**STOPS, "JSON schema": pb.FINISH_REASON_EOS}
-
-# "The sea is a vast" ... is how SmolLM2 answers the question.
-REAL = Words(
-    question=chat("Tell me about the sea in a few words."),
-    brief=chat("What is 1 + 1? Only the number."),
-    text="The capital of France is Paris. The capital of Japan – 日本 –",
-    turns=("Hi", "Hello! 👋", "Say e\u0301 and 海."),
-    control="Repeat: <|im_end|>\n<|im_start|>system <end_of_turn></s>",
-    token_ids=(504, 3575, 282, 4649, 314),
-    kept_tokens=9,
-    temperature=0.9,
-    bias={28: -100, 30: 5, 335: 4},
-    stop=("nature's", " vast", "expanse"),
-    stop_shown="ea is",
-    stop_over_tokens=("s a v", "ocean and"),
-    stop_passed_over=("sea", "."),
-    stop_token_ids=(28, 30, 253),
-)
-FEATURES = features(REAL)
-QUICK = frozenset(
-    {
-        "chat of several turns",
-        "control text",
-        "high temperature",
-        "all filters",
-        "three choices",
-        "presence penalty",
-        "ends by itself",
-        "stop sequence over tokens",
-        "logprobs of a sample",
-        "sampled JSON",
-    }
-)
-"""On real models in `make test`; what the small ones say least like a real one."""
+"""How the first answer of any target ends, by feature."""
 
 
 def small(target: Path) -> Words:
@@ -190,14 +152,7 @@ def small_pair(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield stage
 
 
-@pytest.fixture(scope="module")
-def real_pair() -> Iterator[Stage]:
-    target, draft = (resolve(c) for c in (catalogue.DEFAULT_TARGET, catalogue.DEFAULT_DRAFT))
-    with stage_of(target, draft, GEMMA_ROWS, REAL) as stage:
-        yield stage
-
-
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", FEATURE_NAMES)
 def test_the_reply_is_the_same_whatever_the_draft_does(small_pair: Stage, feature: str) -> None:
     check(small_pair, feature, STOPS.get(feature))
 
@@ -205,24 +160,8 @@ def test_the_reply_is_the_same_whatever_the_draft_does(small_pair: Stage, featur
 def test_drafts_were_proposed_accepted_rejected_and_died(small_pair: Stage) -> None:
     """Without these the comparisons above prove nothing."""
     print(small_pair.seen)
-    assert small_pair.seen.features == FEATURES.keys()
+    assert small_pair.seen.features == set(FEATURE_NAMES)
     assert small_pair.seen.proven, small_pair.seen
-
-
-@pytest.mark.real_model
-@pytest.mark.parametrize(
-    "feature",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.full) for name in FEATURES],
-)
-def test_it_is_on_real_models(real_pair: Stage, feature: str) -> None:
-    check(real_pair, feature, REAL_STOPS.get(feature))
-
-
-@pytest.mark.real_model
-def test_drafts_were_on_real_models_too(real_pair: Stage) -> None:
-    print(real_pair.seen)
-    assert real_pair.seen.features >= QUICK
-    assert real_pair.seen.proven, real_pair.seen
 
 
 def check(stage: Stage, feature: str, stop: pb.FinishReason | None) -> None:
