@@ -76,7 +76,7 @@ def load_network(
     except torch.OutOfMemoryError as error:
         raise StartError(f"it does not fit on all devices: {first_line(error)}") from error
     except ValueError as error:
-        raise StartError(f"it is no language model: {first_line(error)}") from error
+        raise StartError(f"it is no causal language model: {first_line(error)}") from error
     # transformers fills what is missing with random numbers.
     for name in sorted(report["missing_keys"]):
         raise StartError(f"its weights lack {name}; fetch it again")
