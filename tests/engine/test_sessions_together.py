@@ -51,9 +51,10 @@ class Asked:
     prompt: tuple[int, ...]
     sampling: Sampling
     prefix: PrefixReuse
+    tokens: int
 
     @classmethod
-    def random(cls, dice: random.Random) -> Asked:
+    def random(cls, dice: random.Random, tokens: int) -> Asked:
         shared = [7 * n % VOCABULARY for n in range(dice.choice([0, 10, 30]))]
         own = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))]
         drawn = Sampling(temperature=0.7, seed=dice.randrange(1000))
@@ -62,6 +63,7 @@ class Asked:
             (*shared, *own),
             dice.choice([Sampling(), drawn]),
             PrefixReuse(key, keep=bool(key) and dice.random() < 0.5),
+            tokens,
         )
 
 
@@ -71,7 +73,7 @@ async def alone(model: LanguageModel, asked: Asked) -> list[int]:
     session = a_session(used)
     command = opening(asked.prompt, decoding=Decoding(asked.sampling))
     got = [(await session.open(command)).value.first.id]
-    while len(got) < TOKENS:
+    while len(got) < asked.tokens:
         done = await session.verify(version((*asked.prompt, *got)), ())
         got.append(done.value.next.id)
     session.close()
@@ -91,11 +93,11 @@ class Crowd:
     async def target(self, asked: Asked, wanted: list[int]) -> None:
         """Guesses that are right now and then; leaves in the middle now and then."""
         dice, session = random.Random(self.dice.randrange(10**9)), a_session(self.used)
-        leaves_at = dice.randrange(TOKENS) if dice.random() < 0.2 else TOKENS
+        leaves_at = dice.randrange(asked.tokens) if dice.random() < 0.2 else asked.tokens
         await asyncio.sleep(dice.random() * 0.05)
         command = opening(asked.prompt, decoding=Decoding(asked.sampling), prefix=asked.prefix)
         got = [(await session.open(command)).value.first.id]
-        while len(got) < min(TOKENS, leaves_at):
+        while len(got) < leaves_at:
             rest = wanted[len(got) :][: dice.randint(0, 6)]
             guess = [n if dice.random() < 0.8 else dice.randrange(VOCABULARY) for n in rest]
             verifying = session.verify(version((*asked.prompt, *got)), guess)
@@ -103,11 +105,11 @@ class Crowd:
             self.examined += min(len(done.accepted) + 1, len(guess))
             self.accepted += len(done.accepted)
             got += [choice.id for choice in (*done.accepted, done.next)]
-        if leaves_at < TOKENS:
+        if leaves_at < asked.tokens:
             self.left += 1
             await self._leave(session.verify(version((*asked.prompt, *got)), (1, 2)), dice)
         session.close()
-        assert got[:TOKENS] == wanted[: len(got)][:TOKENS]
+        assert got[: asked.tokens] == wanted[: len(got)]
 
     @staticmethod
     async def _leave(work: object, dice: random.Random) -> None:
@@ -127,7 +129,7 @@ class Crowd:
         )
         table, known = numbered(VOCABULARY).pieces, list(asked.prompt)
         for _ in range(6):
-            at = dice.randrange(TOKENS - 4)
+            at = dice.randrange(asked.tokens - 4)
             context = [*asked.prompt, *wanted[:at]]
             keep = next(
                 (n for n, (a, b) in enumerate(zip(known, context, strict=False)) if a != b),
@@ -154,10 +156,14 @@ class Crowd:
 
 
 async def assert_equal_to_alone(
-    model: LanguageModel, sessions: int, seed: int, oracle: LanguageModel | None = None
+    model: LanguageModel,
+    sessions: int,
+    seed: int,
+    oracle: LanguageModel | None = None,
+    tokens: int = TOKENS,
 ) -> Crowd:
     dice = random.Random(seed)
-    asked = [Asked.random(dice) for _ in range(sessions)]
+    asked = [Asked.random(dice, tokens) for _ in range(sessions)]
     wanted = [await alone(oracle or model, each) for each in asked]
     crowd = Crowd(model, seed)
     pairs = list(zip(asked, wanted, strict=True))
@@ -190,7 +196,7 @@ async def test_each_gets_what_it_gets_alone_whatever_the_seed(kind: Kind, seed: 
 async def test_in_little_memory_too(kind: Kind) -> None:
     """Two of the longest sessions fit: the others wait, or give up their caches."""
     model = model_of(kind, tokens=128)
-    crowd = await assert_equal_to_alone(model, 12, seed=3, oracle=model_of(kind))
+    crowd = await assert_equal_to_alone(model, 12, seed=3, oracle=model_of(kind), tokens=44)
     assert crowd.used.seen.evictions > 0
 
 

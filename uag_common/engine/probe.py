@@ -78,7 +78,8 @@ def exact_contexts(network: PreTrainedModel, ways: Sequence[Way]) -> Contexts:
             raise
         except Exception as error:
             # What a model can do that a way is not made for has no end.
-            fault = f"{way.name}: {first_line(error)}"
+            told = str(error) if isinstance(error, InexactError) else first_line(error)
+            fault = f"{way.name}: {told}"
             log.info("not for a %s: %s", type(network).__name__, fault)
             log.debug("the error was", exc_info=error)
             faults.append(fault)
