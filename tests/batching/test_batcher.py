@@ -142,6 +142,32 @@ async def test_a_step_whose_caller_is_gone_ends_before_its_next_pass() -> None:
     used.worker.close()
 
 
+async def test_nobody_waits_for_a_session_that_ended_between_two_turns() -> None:
+    model = CachedModel()
+    gate, used = Gate(model), Bench(model)
+    session, sequence = used.batcher.session(), model.new_sequence()
+    running = asyncio.ensure_future(session.run(walk(sequence, 1, passes=9), "propose"))
+    await gate.next_pass()
+    between, go_on = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        between.set()
+        go_on.wait(10)
+
+    used.worker.post(pause, urgent=False)
+    gate.open()
+    await asyncio.to_thread(between.wait, 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    session.end(sequence.drop_cache)
+    go_on.set()
+    await used.rest()
+    await used.rest()
+    assert used.batcher._returns._sessions == {}
+    used.worker.close()
+
+
 async def test_what_is_told_of_steps_and_passes() -> None:
     model, worker, seen = CachedModel(), Worker("test"), Seen()
     gate = Gate(model)

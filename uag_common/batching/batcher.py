@@ -133,6 +133,7 @@ class Batcher:
             with self._changed:
                 if tenant in self._tenants:
                     self._tenants.remove(tenant)
+                tenant.ended = True
                 self._returns.gone(tenant.number)
             try:
                 last()
@@ -213,7 +214,9 @@ class Batcher:
         now = time.perf_counter()
         for job in done:
             job.close()
-            self._returns.left(job.tenant.number, now)
+            # The end of a session goes before the turn that takes out its last step.
+            if not job.tenant.ended:
+                self._returns.left(job.tenant.number, now)
 
     def _start(self, now: float) -> None:
         """Those that have not begun; sessions are opened as far as there is room for them, the most

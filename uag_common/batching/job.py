@@ -23,6 +23,7 @@ class Tenant:
     """Of its last forward."""
     used: float = 0.0
     """When it had its last pass."""
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
