@@ -81,7 +81,7 @@ def test_a_walk_notices_a_chunk_of_the_wrong_regime(monkeypatch: pytest.MonkeyPa
     network = made(long_rope)
     contexts = solo(network)
     sequence = begun(contexts, *range(BOUNDARY + 10))
-    monkeypatch.setattr(SoloSequence, "_is_long", lambda _: False)
+    monkeypatch.setattr(SoloSequence, "long", property(lambda _: False))
     contexts.run((Part(sequence, BOUNDARY - 4, 1),))
     expected = fresh_logits(network, list(sequence.ids), 1)
     assert not torch.allclose(run(contexts, sequence, 1), expected, atol=TOLERANCE)

@@ -14,11 +14,12 @@ from typing import Protocol
 
 import torch
 
+from uag_common.engine.context_in_blocks import ContextInBlocks
 from uag_common.engine.logits import LogitsOfPass, TensorLogits
 from uag_common.engine.pack import Pack, Segment
 from uag_common.engine.rope import RopeRegimes
 from uag_common.kv.pool import BlockPool
-from uag_common.kv.table import BlockTable, Copy
+from uag_common.kv.table import Copy
 from uag_common.model import Part, Rollback
 
 MOST_PARTS = 256
@@ -41,62 +42,19 @@ class PackMemory:
     copies: list[Copy] = field(default_factory=list)
 
 
-class PackedSequence:
+class PackedSequence(ContextInBlocks):
     """`uag_common.model.TokenSequence` with its cache in blocks."""
 
     def __init__(self, memory: PackMemory) -> None:
+        super().__init__(memory.blocks, memory.regimes)
         self._memory = memory
-        self._ids: list[int] = []
-        self._table = BlockTable(memory.blocks)
-        self._long = False
-        """Of which regime the cache is, if there is any."""
-
-    @property
-    def ids(self) -> Sequence[int]:
-        return self._ids
-
-    @property
-    def cached(self) -> int:
-        return self._table.tokens
-
-    @property
-    def cache_bytes(self) -> int:
-        return self._table.bytes
 
     def truncate(self, length: int) -> None:
         del self._ids[length:]
         self._table.truncate(length)
 
-    def extend(self, ids: Sequence[int]) -> None:
-        self._ids.extend(ids)
-
     def drop_cache(self) -> None:
         self._table.truncate(0)
-
-    def reach(self, length: int) -> int:
-        return self._memory.regimes.reach(length)
-
-    def pending(self, rows: int) -> int:
-        length = len(self._ids)
-        if not 1 <= rows <= length:
-            raise ValueError(f"{rows} rows asked of a context of {length} tokens")
-        if self.reach(length - rows + 1) < length:
-            raise ValueError(f"the last {rows} of {length} tokens are not of one regime")
-        return length - self._usable(rows)
-
-    def _usable(self, rows: int) -> int:
-        """How much of the cache is of use for the last rows."""
-        if self._long != self.long:
-            return 0
-        return min(self._table.tokens, len(self._ids) - rows)
-
-    @property
-    def long(self) -> bool:
-        """The regime of the whole context."""
-        return self._memory.regimes.long(len(self._ids))
-
-    def blocks_for(self, tokens: int) -> int:
-        return self._table.needed(tokens)
 
     def fork(self, length: int) -> PackedSequence:
         other = PackedSequence(self._memory)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from uag_common.engine.context_in_blocks import ContextInBlocks
 from uag_common.engine.forward import forward
 from uag_common.engine.kv_store import LayerShape
 from uag_common.engine.logits import TensorLogits
 from uag_common.engine.rope import RopeRegimes
 from uag_common.kv.pool import BlockPool
-from uag_common.kv.table import BlockTable
 from uag_common.model import Part, Rollback
 
 
@@ -31,65 +31,23 @@ class SoloMemory:
     regimes: RopeRegimes
 
 
-class SoloSequence:
+class SoloSequence(ContextInBlocks):
     """`uag_common.model.TokenSequence` with a `DynamicCache`."""
 
     def __init__(self, memory: SoloMemory) -> None:
+        super().__init__(memory.blocks, memory.regimes)
         self._memory = memory
-        self._ids: list[int] = []
         # Without a configuration it keeps all tokens of sliding layers too; the masks see to the
         # windows.
         self._cache = DynamicCache()
-        self._table = BlockTable(memory.blocks)
-        self._long = False
-        """Of which regime the cache is, if there is any."""
-
-    @property
-    def ids(self) -> Sequence[int]:
-        return self._ids
-
-    @property
-    def cached(self) -> int:
-        return self._table.tokens
-
-    @property
-    def cache_bytes(self) -> int:
-        return self._table.bytes
 
     def truncate(self, length: int) -> None:
         del self._ids[length:]
         self._uncache(length)
 
-    def extend(self, ids: Sequence[int]) -> None:
-        self._ids.extend(ids)
-
     def drop_cache(self) -> None:
         self._cache = DynamicCache()
         self._table.truncate(0)
-
-    def reach(self, length: int) -> int:
-        return self._memory.regimes.reach(length)
-
-    def pending(self, rows: int) -> int:
-        length = len(self._ids)
-        if not 1 <= rows <= length:
-            raise ValueError(f"{rows} rows asked of a context of {length} tokens")
-        if self.reach(length - rows + 1) < length:
-            raise ValueError(f"the last {rows} of {length} tokens are not of one regime")
-        return length - self._usable(rows)
-
-    def _usable(self, rows: int) -> int:
-        """How much of the cache is of use for the last rows."""
-        if self._long != self._is_long():
-            return 0
-        return min(self.cached, len(self._ids) - rows)
-
-    def _is_long(self) -> bool:
-        """The regime of the whole context."""
-        return self._memory.regimes.long(len(self._ids))
-
-    def blocks_for(self, tokens: int) -> int:
-        return self._table.needed(tokens)
 
     @torch.inference_mode()
     def fork(self, length: int) -> SoloSequence:
@@ -111,7 +69,7 @@ class SoloSequence:
         NoBlocksError."""
         rows = part.rows if part.tokens == self.pending(part.rows) else 0
         self._uncache(self._usable(part.rows))
-        self._long = self._is_long()
+        self._long = self.long
         self._table.grow(part.tokens)
         return rows
 
