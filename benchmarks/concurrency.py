@@ -140,18 +140,20 @@ class Arrival:
         return self.longest_pause / self.median_step
 
 
-async def arrival(address: str, tokens: int) -> Arrival:
+async def arrival(address: str, tokens: int, number: int) -> Arrival:
+    """None of them finds a part of its prompt already computed."""
+    prompt = f"{number}. {LONG_PROMPT}"
     async with grpc.aio.insecure_channel(address) as channel:
         running = [
             asyncio.ensure_future(streamed(channel, question(number, tokens, 0)))
             for number in range(STREAMS)
         ]
         await asyncio.sleep(2.0)
-        request = pb.GenerateRequest(text=LONG_PROMPT, max_new_tokens=2)
+        request = pb.GenerateRequest(text=prompt, max_new_tokens=2)
         request.speculation.draft_tokens = 0
         long = await streamed(channel, request)
-        prompt = await orchestrator_pb2_grpc.OrchestratorStub(channel).Tokenize(
-            pb.TokenizeRequest(text=LONG_PROMPT)
+        tokenized = await orchestrator_pb2_grpc.OrchestratorStub(channel).Tokenize(
+            pb.TokenizeRequest(text=prompt)
         )
         streams = await asyncio.gather(*running)
     before = [
@@ -166,7 +168,7 @@ async def arrival(address: str, tokens: int) -> Arrival:
         for start, pause in zip(stream.deltas, stream.pauses, strict=False)
         if start + pause > long.asked and start < long.deltas[0]
     ]
-    return Arrival(statistics.median(before), max(during), len(prompt.ids), long.first_seconds)
+    return Arrival(statistics.median(before), max(during), len(tokenized.ids), long.first_seconds)
 
 
 Found = Mapping[tuple[Way, int], Sequence[Load]]
@@ -225,7 +227,7 @@ def told(arrivals: Sequence[Arrival]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--levels", type=int, nargs="+", default=LEVELS)
+    parser.add_argument("--levels", type=int, nargs="*", default=LEVELS)
     parser.add_argument("--tokens", type=int, default=32, help="of each answer")
     parser.add_argument("--runs", type=int, default=3, help="of each way and level")
     parser.add_argument("--target", default=DEFAULT_PAIR.target)
@@ -244,13 +246,16 @@ def main() -> None:
     ):
         found = measure(batched, single, flags.levels, flags.tokens, flags.runs)
         arrivals = [
-            asyncio.run(arrival(batched.orchestrator, 5 * flags.tokens)) for _ in range(flags.runs)
+            asyncio.run(arrival(batched.orchestrator, 5 * flags.tokens, number))
+            for number in range(flags.runs)
         ]
     sys.stdout.write(
         f"{flags.target} with {flags.draft}, {flags.dtype}, {flags.tokens} tokens an answer, "
         f"{DRAFT_TOKENS} draft tokens, {os.cpu_count()} cores, {flags.runs} runs:\n\n"
     )
-    sys.stdout.write("\n".join(table(found, flags.levels)) + f"\n\n{told(arrivals)}\n")
+    if flags.levels:
+        sys.stdout.write("\n".join(table(found, flags.levels)) + "\n\n")
+    sys.stdout.write(f"{told(arrivals)}\n")
 
 
 if __name__ == "__main__":

@@ -12,18 +12,29 @@ from uag.draft.v1 import draft_pb2_grpc
 from uag_common.errors import StartError
 from uag_common.model import Model
 from uag_common.process import run_service
+from uag_common.ranks.leader import Ranks
+from uag_common.ranks.place import Place
 from uag_common.rpc.loaded_model import ModelSlot
 from uag_common.rpc.model_service import run_model_service
 
+MODULE = "draft_service"
 
-def load(settings: DraftSettings) -> Model:
+
+def load(settings: DraftSettings, ranks: Ranks) -> Model:
     # Importing torch takes seconds; the port answers meanwhile.
     try:
         from uag_common.engine.load import load_model
     except ModuleNotFoundError as error:
         raise StartError(f"{error.name} is missing: pip install '.[engine]'") from error
 
-    return load_model(settings, masked=True)
+    return load_model(settings, ranks.place, ranks.failed, masked=True)
+
+
+def follow(settings: DraftSettings, place: Place) -> None:
+    """Of several processes that share the model, those that do not serve do this."""
+    from uag_common.engine.load import follow_model
+
+    follow_model(settings, place)
 
 
 async def serve(settings: DraftSettings) -> None:
@@ -31,8 +42,11 @@ async def serve(settings: DraftSettings) -> None:
         servicer = DraftServicer(slot, settings.min_probability)
         draft_pb2_grpc.add_DraftServiceServicer_to_server(servicer, server)
 
-    await run_model_service("draft", settings, DRAFT_SERVICE, add_service, partial(load, settings))
+    with Ranks(settings, MODULE) as ranks:
+        await run_model_service(
+            "draft", settings, DRAFT_SERVICE, add_service, partial(load, settings, ranks), ranks
+        )
 
 
 if __name__ == "__main__":
-    run_service("draft_service", DraftSettings, serve)
+    run_service(MODULE, DraftSettings, serve, follow)

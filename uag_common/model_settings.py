@@ -32,8 +32,16 @@ class ModelServiceSettings(ServiceSettings):
         "together, layer after layer), cpu, cuda:0, ...",
         default="auto",
     )
+    tensor_parallel: int = setting(
+        "processes that share the model, each with a part of every layer: this one and others that "
+        "it starts; on accelerators each has one of its own (DEVICE: auto or cuda)",
+        default=1,
+        minimum=1,
+        maximum=64,
+    )
     threads: int = setting(
-        "threads of a forward pass on a CPU; 0: as many as there are cores",
+        "threads of a forward pass on a CPU, of all its processes together; 0: as many as there "
+        "are cores",
         default=0,
         minimum=0,
         maximum=1024,

@@ -7,10 +7,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from uag_common.errors import UagError
 from uag_common.logs import set_up_log
+from uag_common.ranks.errors import RankLostError
+from uag_common.ranks.following import run_follower
+from uag_common.ranks.place import Place
 from uag_common.service_settings import ServiceSettings
 from uag_common.settings import describe, load
 
@@ -23,10 +27,14 @@ EXIT_USAGE = 2
 
 
 def run_service(
-    name: str, settings_class: type[S], serve: Callable[[S], Coroutine[Any, Any, None]]
+    name: str,
+    settings_class: type[S],
+    serve: Callable[[S], Coroutine[Any, Any, None]],
+    follow: Callable[[S, Place], None] | None = None,
 ) -> NoReturn:
     """Runs the service until it ends by itself. A failure to start is one line on standard error
-    and exit code 1; an argument, which no service takes, is exit code 2."""
+    and exit code 1; an argument, which no service takes, is exit code 2. `follow` is what one of
+    several processes does that are one service and of which another serves."""
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]):
         print_help(name, settings_class)
@@ -39,7 +47,13 @@ def run_service(
         settings = load(settings_class, os.environ)
         service = _telemetry_name(name, os.environ)
         set_up_log(service, settings.log_level, settings.log_format)
+        place = Place.of(os.environ)
+        if follow is not None and place.rank:
+            run_follower(place, partial(follow, settings, place))
         asyncio.run(serve(settings))
+    except RankLostError as error:
+        log.critical("%s", error)
+        code = EXIT_FAILED
     except UagError as error:
         _say(f"{name}: {error}")
         code = EXIT_FAILED

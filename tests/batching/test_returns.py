@@ -33,7 +33,11 @@ def test_it_does_not_let_many_wait_for_one() -> None:
     assert learnt(0.01, sessions=1).wait_until(10.0, PASS, 1) > 10.0
 
 
-def test_it_waits_no_longer_for_those_who_are_late() -> None:
+def test_it_waits_a_little_longer_for_those_who_are_late() -> None:
+    assert learnt(0.01).wait_until(10.016, PASS, 1) == pytest.approx(10.025)
+
+
+def test_it_waits_no_longer_for_those_who_are_too_late() -> None:
     assert learnt(0.01).wait_until(10.2, PASS, 1) == 10.2
 
 

@@ -59,6 +59,11 @@ class Target:
         kept = kept_megabytes * MEGABYTE
         return self.weights + self.caches(sessions) + kept + self.activations
 
+    def on_each(self, cards: int, sessions: int, kept_megabytes: int) -> float:
+        """Of so many cards, if they share all but the activations."""
+        shared = self.total(sessions, kept_megabytes) - self.activations
+        return shared / cards + self.activations
+
     def cards(self, sessions: int, kept_megabytes: int) -> int:
         return math.ceil(self.total(sessions, kept_megabytes) / (CARD_BYTES * USABLE))
 

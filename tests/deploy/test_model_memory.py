@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.deploy.model_facts import CARD_BYTES, GIB, TARGETS, Target
+from tests.deploy.model_facts import CARD_BYTES, GIB, TARGETS, USABLE, Target
 from tests.deploy.rendering import DEPLOY, Rendered, Workload, bytes_of
 
 PAIRS = {
@@ -95,10 +95,19 @@ def test_the_sum_beside_the_number_is_right(pair: Rendered) -> None:
         assert line in text, f"{pair.name}: no line\n{line}"
 
 
-def test_what_needs_several_cards_is_spread_over_them(pair: Rendered) -> None:
+def test_what_needs_several_cards_is_split_over_them(pair: Rendered) -> None:
+    """Each process has a card, and what cannot be split fits on it beside its part."""
     verify = pair.workload("verify")
-    device = pair.environment(verify.main)["UAG_VERIFY_DEVICE"]
-    assert device == ("spread" if _cards(verify) > 1 else "cuda:0")
+    variables, cards = pair.environment(verify.main), _cards(verify)
+    assert int(variables.get("UAG_VERIFY_TENSOR_PARALLEL", "1")) == cards
+    assert variables["UAG_VERIFY_DEVICE"] == ("cuda" if cards > 1 else "cuda:0")
+    target, sessions, kept = _plan(pair)
+    assert target.on_each(cards, sessions, kept) < USABLE * CARD_BYTES
+
+
+def test_each_process_has_a_core(pair: Rendered) -> None:
+    verify = pair.workload("verify")
+    assert int(verify.main["resources"]["requests"]["cpu"]) > _cards(verify)
 
 
 def _component_text(model: str) -> str:

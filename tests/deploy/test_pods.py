@@ -85,7 +85,7 @@ def test_who_wants_a_gpu_gets_to_one(rendered: Rendered) -> None:
         assert {"name": "shm", "mountPath": SHARED_MEMORY} in workload.main["volumeMounts"]
         variables = rendered.environment(workload.main)
         several = workload.main["resources"]["limits"][GPU] != "1"
-        wanted = "spread" if several else "cuda:0"
+        wanted = "cuda" if several else "cuda:0"
         assert variables[f"UAG_{workload.component.upper()}_DEVICE"] == wanted
 
 

@@ -23,6 +23,7 @@ from tests.rpc.trivial_service import SERVICE, TICK, number, serving, trivial_se
 from tests.services import free_address
 from uag_common.model import Model, Step
 from uag_common.model_settings import ModelServiceSettings
+from uag_common.ranks.leader import Ranks
 from uag_common.rpc.health import LIVE, READY
 from uag_common.rpc.loaded_model import ModelSlot
 from uag_common.rpc.metadata import Context
@@ -221,7 +222,12 @@ async def model_service() -> AsyncIterator[ModelService]:
     )
     running = asyncio.ensure_future(
         run_model_service(
-            "draft", settings, SERVICE, lambda _, slot: slots.append(slot), load_model
+            "draft",
+            settings,
+            SERVICE,
+            lambda _, slot: slots.append(slot),
+            load_model,
+            Ranks(settings, "draft_service"),
         )
     )
     await asyncio.sleep(0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from uag_common.batching.plan import LEAST_CHUNK
 
-STRETCH = 1.9
+STRETCH = 1.7
 """A pass with a part of a prompt takes so many times as long as one without, at most."""
 MOST_TOKENS = 512
 """Of a prompt in one pass, where nobody else waits."""
 WEIGHT = 0.3
 """Of the newest pass in each average."""
+CAUTION = 0.7
+"""Of what the newest pass took for a token the next is thought to take at least."""
 
 
 class Pace:
@@ -30,7 +32,8 @@ class Pace:
             self._short_seconds = _mixed(self._short_seconds, seconds)
         else:
             more = max(0.0, seconds - self.pass_seconds) / prompt_tokens
-            self._token_seconds = _mixed(self._token_seconds, more)
+            # Once it was too slow, the next one must not be so too.
+            self._token_seconds = max(_mixed(self._token_seconds, more), CAUTION * more)
 
     def prompt_tokens(self, *, shared: bool) -> int:
         """How many tokens of prompts may go into the next pass. `shared`: others wait for it."""

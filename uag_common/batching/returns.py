@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 WINDOW = 0.25
 """A pass is held back for this share of a usual one, at most."""
+LATENESS = 1.5
+"""Most come back within so many times what they usually take."""
 WEIGHT = 0.3
 
 
@@ -19,6 +21,16 @@ class _Away:
 
     usual: float | None = None
     since: float | None = None
+
+    def due(self, now: float, window: float) -> float | None:
+        """When it is expected, if that is still worth waiting for."""
+        if self.since is None or self.usual is None:
+            return None
+        last = self.since + window
+        if (due := self.since + LATENESS * self.usual) > last or now >= last:
+            return None
+        # Who is late is still on the way.
+        return due if now < due else last
 
 
 class Returns:
@@ -48,14 +60,8 @@ class Returns:
         """Until when to hold the next pass back, in which `here` sessions would have a part: until
         the last of those is back who are expected in time, and outweigh those who wait."""
         window = WINDOW * pass_seconds
-        expected = sorted(
-            due
-            for away in self._sessions.values()
-            if away.since is not None
-            and away.usual is not None
-            # Who is a little late is still on the way.
-            and now - window < (due := away.since + 1.5 * away.usual) <= now + window
-        )
+        dues = (away.due(now, window) for away in self._sessions.values())
+        expected = sorted(due for due in dues if due is not None)
         best = now
         for count, due in enumerate(expected, start=1):
             # `here` sessions wait for so long, in order that `count` need not wait for a pass.

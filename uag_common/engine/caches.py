@@ -17,7 +17,8 @@ from uag_common.engine.independence import check_independence
 from uag_common.engine.kv_store import KvStore, LayerShape
 from uag_common.engine.pack_runner import PackRunner
 from uag_common.engine.packed import PackedContexts, PackMemory
-from uag_common.engine.probe import Way, exact_contexts
+from uag_common.engine.parallel import ALONE, Leading, Team
+from uag_common.engine.probe import Truth, Way, exact_contexts
 from uag_common.engine.recurrent import NewMemory, OneByOne, memory_shape, new_memory
 from uag_common.engine.replay import ReplayContexts, ReplayMemory, bytes_of_states
 from uag_common.engine.rope import rope_regimes
@@ -44,17 +45,18 @@ class CacheLimits:
     contexts: int
     context_length: int
 
-    def blocks(self, layers: Sequence[LayerShape]) -> BlockPool:
-        """As many as fit. Raises StartError if that is none."""
+    def blocks(self, layers: Sequence[LayerShape], team: Team = ALONE) -> BlockPool:
+        """As many as fit in each process. Raises StartError if that is none."""
         per_token = sum(layer.bytes for layer in layers)
         useful = self.contexts * (self.context_length + BLOCK_TOKENS)
-        tokens = min(useful, self._tokens_that_fit(layers))
+        tokens = team.least(min(useful, self._tokens_that_fit(layers, team.size)))
         if tokens < BLOCK_TOKENS:
             raise StartError(
                 f"no memory is left for its caches: a token takes {per_token} bytes in them; "
                 "set KV_CACHE higher, or choose a smaller number type (DTYPE)"
             )
-        return BlockPool(tokens // BLOCK_TOKENS, BLOCK_TOKENS, per_token * BLOCK_TOKENS)
+        everywhere = per_token * BLOCK_TOKENS * team.size
+        return BlockPool(tokens // BLOCK_TOKENS, BLOCK_TOKENS, everywhere)
 
     def whole_contexts(self, context_bytes: int) -> BlockPool:
         """A block for each context, where all take the same memory however long they are."""
@@ -62,39 +64,58 @@ class CacheLimits:
         most = max(LEAST_CONTEXTS, min(count, self.contexts))
         return BlockPool(most, self.context_length, context_bytes)
 
-    def _tokens_that_fit(self, layers: Sequence[LayerShape]) -> int:
+    def _tokens_that_fit(self, layers: Sequence[LayerShape], processes: int) -> int:
         """The fullest device decides."""
         per_token: Counter[torch.device] = Counter()
         for layer in layers:
             per_token[layer.device] += layer.bytes
         whole = sum(per_token.values())
-        # Bytes that an operator names are those of all devices together.
+        # Bytes that an operator names are those of all devices and processes together.
         return min(
-            int(self.budget.of(_free_bytes(device)) * (needed / whole if self.budget.bytes else 1))
+            int(
+                self.budget.of(_free_bytes(device, processes))
+                * (needed / whole / processes if self.budget.bytes else 1)
+            )
             // needed
             for device, needed in per_token.items()
         )
 
 
 def contexts_of(
-    network: PreTrainedModel, limits: CacheLimits, *, deterministic: bool = False
+    network: PreTrainedModel,
+    limits: CacheLimits,
+    team: Leading = ALONE,
+    *,
+    deterministic: bool = False,
 ) -> Contexts:
-    """The fastest way that is exact for the model. `deterministic`: and that gives a context the
-    same numbers whatever shares its passes. Raises StartError if there is none."""
-    if not deterministic:
+    """The fastest way that is exact for the model, in all processes that share it. `deterministic`:
+    and that gives a context the same numbers whatever shares its passes. Raises StartError if there
+    is none."""
+    if not deterministic and team.size == 1:
         return exact_contexts(network, list(_ways(network, limits)))
     if not is_packable(network):
-        raise StartError("its attention cannot be packed, so DETERMINISTIC=true cannot be had")
-    way = Way("in passes of fixed size", lambda: _packed(network, limits, FIXED_ROWS))
+        unhad = "DETERMINISTIC=true" if deterministic else f"TENSOR_PARALLEL={team.size}"
+        raise StartError(f"its attention cannot be packed, so {unhad} cannot be had")
+    rows = FIXED_ROWS if deterministic else None
+    name = "in passes of fixed size" if deterministic else "packed"
+    way = Way(name, lambda: _packed(network, limits, rows, team))
     contexts = exact_contexts(network, [way])
-    check_independence(contexts, network.get_input_embeddings().weight.shape[0])
+    if deterministic:
+        check_independence(contexts, network.get_input_embeddings().weight.shape[0])
     return contexts
+
+
+def runner_of_follower(network: PreTrainedModel, limits: CacheLimits, team: Team) -> PackRunner:
+    """What runs packs in a process that follows; does all that the others do until there is one."""
+    Truth(network)
+    runner, _ = _packing(network, limits, team)
+    return runner
 
 
 def _ways(network: PreTrainedModel, limits: CacheLimits) -> Iterator[Way]:
     """The fastest first."""
     if is_packable(network):
-        yield Way("packed", lambda: _packed(network, limits, None))
+        yield Way("packed", lambda: _packed(network, limits, None, ALONE))
     yield Way("alone", lambda: _solo(network, limits))
     whole = partial(new_memory, network)
     yield Way("replayed", lambda: _replayed(whole, limits))
@@ -112,14 +133,21 @@ def is_packable(network: PreTrainedModel) -> bool:
 
 
 def _packed(
-    network: PreTrainedModel, limits: CacheLimits, fixed_rows: int | None
+    network: PreTrainedModel, limits: CacheLimits, fixed_rows: int | None, team: Leading
 ) -> PackedContexts:
+    runner, blocks = _packing(network, limits, team)
+    memory = PackMemory(blocks, rope_regimes(network.config))
+    return PackedContexts(team.everywhere(runner), memory, fixed_rows)
+
+
+def _packing(
+    network: PreTrainedModel, limits: CacheLimits, team: Team
+) -> tuple[PackRunner, BlockPool]:
+    """What runs packs in this process, and the blocks that each of them has room for."""
     network.set_attn_implementation(PACKED)
     layers = _layer_shapes(network)
-    blocks = limits.blocks(layers)
-    runner = PackRunner(network, KvStore(layers, blocks.tokens), _windows(network))
-    memory = PackMemory(blocks, rope_regimes(network.config))
-    return PackedContexts(runner, memory, fixed_rows)
+    blocks = limits.blocks(layers, team)
+    return PackRunner(network, KvStore(layers, blocks.tokens), _windows(network)), blocks
 
 
 def _solo(network: PreTrainedModel, limits: CacheLimits) -> SoloContexts:
@@ -150,8 +178,10 @@ def _layer_shapes(network: PreTrainedModel) -> tuple[LayerShape, ...]:
     return shapes.shapes()
 
 
-def _free_bytes(device: torch.device) -> int:
+def _free_bytes(device: torch.device, processes: int) -> int:
+    """For each of so many processes, which have accelerators of their own and main memory in
+    common."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free
-    return available_bytes()
+    return available_bytes() // processes

@@ -22,8 +22,8 @@ def check_independence(contexts: Contexts, vocabulary_size: int) -> None:
         company = [_some_ids(3 * other + 2, vocabulary_size) for other in range(others)]
         if not torch.equal(alone, _logits(contexts, ids, company, pieces=bool(others % 2))):
             raise StartError(
-                "its numbers depend on what shares a forward pass (models with experts are so), "
-                "which DETERMINISTIC=true forbids"
+                "its numbers depend on what shares a forward pass (models with experts are so, and "
+                "those that more than two processes share), which DETERMINISTIC=true forbids"
             )
 
 

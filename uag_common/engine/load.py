@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from uag_common.engine.caches import CacheLimits, contexts_of
+from uag_common.engine.caches import CacheLimits, contexts_of, runner_of_follower
 from uag_common.engine.contexts import Contexts
 from uag_common.engine.language_model import LanguageModel
 from uag_common.engine.mask_vocabulary import MaskVocabulary
 from uag_common.engine.masked import MaskedContexts
-from uag_common.engine.network import choose_device, is_masked, load_network
+from uag_common.engine.network import check_network, choose_device, is_masked, load_network
+from uag_common.engine.parallel import ALONE, Leading, Team, follow, lead
 from uag_common.engine.rope import usable_context
 from uag_common.errors import StartError, UagError, first_line
 from uag_common.model import (
@@ -26,6 +29,8 @@ from uag_common.model import (
 from uag_common.model_settings import ModelServiceSettings
 from uag_common.models.roles import read_roles
 from uag_common.models.source import resolve
+from uag_common.ranks.errors import RankLostError
+from uag_common.ranks.place import SINGLE, Place
 from uag_common.settings import variable_name
 from uag_common.tokenizer.errors import TokenizerError
 from uag_common.tokenizer.token_table import TokenTable
@@ -47,12 +52,48 @@ TOKENIZER_FILES = (
 """What is handed out; only the first must be there."""
 
 
-def load_model(settings: ModelServiceSettings, *, masked: bool = False) -> LanguageModel:
+def load_model(
+    settings: ModelServiceSettings,
+    place: Place = SINGLE,
+    failed: Callable[[Exception], None] = lambda _: None,
+    *,
+    masked: bool = False,
+) -> LanguageModel:
     """Resolves, checks and loads the model that the settings name, and runs a test step. `masked`:
-    a masked language model will do. Raises StartError that names the setting and the remedy."""
-    device = choose_device(settings)
+    a masked language model will do. Where several processes share the model this one leads, and
+    `failed` is told of a pass that was the last. Raises StartError that names the setting and the
+    remedy."""
+    _quieten()
+    device = choose_device(settings, place)
+    with _told(settings):
+        folder = resolve(settings.model)
+        check_network(folder, settings, device, place.size)
+        team = lead(place, device, failed)
+        team.say(str(folder))
+        return load_folder(folder, settings, device, team, masked=masked)
+
+
+def follow_model(settings: ModelServiceSettings, place: Place) -> None:
+    """Loads this process's part of the model, and follows the leader until that has gone. Raises
+    StartError."""
+    _quieten()
+    device = choose_device(settings, place)
+    with _told(settings):
+        team = follow(place, device)
+        folder = Path(team.hear())
+        _use_threads(settings, team)
+        network = load_network(folder, settings, device, team.size)
+        runner = runner_of_follower(network, _cache_limits(network, settings), team)
+    team.follow(runner)
+
+
+@contextmanager
+def _told(settings: ModelServiceSettings) -> Iterator[None]:
+    """What fails within is one line for an operator."""
     try:
-        return load_folder(resolve(settings.model), settings, device, masked=masked)
+        yield
+    except RankLostError:
+        raise
     except Exception as error:
         # What can be wrong with a folder has no end, and all of it is one line for an operator.
         log.debug("the model cannot be loaded", exc_info=error)
@@ -62,19 +103,24 @@ def load_model(settings: ModelServiceSettings, *, masked: bool = False) -> Langu
 
 
 def load_folder(
-    folder: Path, settings: ModelServiceSettings, device: torch.device, *, masked: bool = False
+    folder: Path,
+    settings: ModelServiceSettings,
+    device: torch.device,
+    team: Leading = ALONE,
+    *,
+    masked: bool = False,
 ) -> LanguageModel:
     """Loads a model from a folder, under the name that the settings give it. Raises StartError."""
     _quieten()
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
+    _use_threads(settings, team)
     files = _tokenizer_files(folder)
-    network = load_network(folder, settings, device)
+    network = load_network(folder, settings, device, team.size)
     vocabulary_size = network.get_input_embeddings().weight.shape[0]
     roles = read_roles(folder, vocabulary_size)
     table = _token_table(files[0], roles, vocabulary_size)
     if not is_masked(network.config):
-        contexts = _causal_contexts(network, settings)
+        limits = _cache_limits(network, settings)
+        contexts = contexts_of(network, limits, team, deterministic=settings.deterministic)
     elif masked:
         contexts = MaskedContexts(network, MaskVocabulary.read(files, vocabulary_size))
     else:
@@ -83,6 +129,12 @@ def load_folder(
     model = LanguageModel(contexts, network.device, description, files, table)
     model.test_step()
     return model
+
+
+def _use_threads(settings: ModelServiceSettings, team: Team) -> None:
+    """This process's share of them."""
+    threads = settings.threads or torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // team.size))
 
 
 def _quieten() -> None:
@@ -118,11 +170,10 @@ def _describe(
     )
 
 
-def _causal_contexts(network: PreTrainedModel, settings: ModelServiceSettings) -> Contexts:
+def _cache_limits(network: PreTrainedModel, settings: ModelServiceSettings) -> CacheLimits:
     """More memory than all sessions take with full contexts, and what is kept, is of no use."""
     budget = settings.kv_budget(accelerated=network.device.type != "cpu")
-    limits = CacheLimits(budget, settings.max_sessions + 1, _context_length(network))
-    return contexts_of(network, limits, deterministic=settings.deterministic)
+    return CacheLimits(budget, settings.max_sessions + 1, _context_length(network))
 
 
 def _tokenizer_files(folder: Path) -> tuple[TokenizerFile, ...]:

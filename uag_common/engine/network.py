@@ -13,9 +13,12 @@ from transformers import (
     PreTrainedModel,
 )
 
+from uag_common.engine.parallel import device_of
+from uag_common.engine.tensor_plan import tensor_plan
 from uag_common.errors import StartError, first_line
 from uag_common.model_settings import ModelServiceSettings
-from uag_common.models.memory import DTYPE_BYTES, available_bytes, estimate
+from uag_common.models.memory import DTYPE_BYTES, RUNTIME_BYTES, available_bytes, estimate
+from uag_common.ranks.place import SINGLE, Place
 from uag_common.settings import variable_name
 
 SPREAD = "spread"
@@ -29,9 +32,21 @@ def is_masked(config: PretrainedConfig) -> bool:
     return any(name.endswith(MASKED) for name in config.architectures or ())
 
 
-def choose_device(settings: ModelServiceSettings) -> torch.device:
-    """The device that the settings name, the first where there are several. Raises StartError."""
+def choose_device(settings: ModelServiceSettings, place: Place = SINGLE) -> torch.device:
+    """The device that the settings name for this process, the first where there are several. Raises
+    StartError."""
     wanted, name = settings.device, variable_name(type(settings), "device")
+    if place.size == 1:
+        return _named(wanted, name)
+    if wanted == SPREAD:
+        raise StartError(f"{name}={wanted}: not together with several processes (TENSOR_PARALLEL)")
+    try:
+        return device_of(place, _named(wanted, name))
+    except StartError as error:
+        raise StartError(f"{name}={wanted}: {error}") from error
+
+
+def _named(wanted: str, name: str) -> torch.device:
     if wanted == SPREAD and not torch.cuda.is_available():
         raise StartError(f"{name}={wanted}: there is no accelerator to spread over")
     if wanted in ("auto", SPREAD):
@@ -53,14 +68,24 @@ def _config(folder: Path, settings: ModelServiceSettings) -> PretrainedConfig:
         raise StartError(f"its config.json cannot be used: {first_line(error)}") from error
 
 
+def check_network(
+    folder: Path, settings: ModelServiceSettings, device: torch.device, processes: int
+) -> None:
+    """Before anything of it is read. Raises StartError if so many processes cannot share it, or if
+    it is too large."""
+    config = _config(folder, settings)
+    tensor_plan(config, processes)
+    if device.type == "cpu":
+        _check_memory(folder, _dtype(settings.dtype, config, device), processes)
+
+
 def load_network(
-    folder: Path, settings: ModelServiceSettings, device: torch.device
+    folder: Path, settings: ModelServiceSettings, device: torch.device, processes: int
 ) -> PreTrainedModel:
-    """In the number type that the settings name. Raises StartError."""
+    """In the number type that the settings name; where several processes share it, the part of this
+    one. Raises StartError."""
     config = _config(folder, settings)
     dtype = _dtype(settings.dtype, config, device)
-    if device.type == "cpu":
-        _check_memory(folder, dtype)
     kind = AutoModelForMaskedLM if is_masked(config) else AutoModelForCausalLM
     try:
         network, report = kind.from_pretrained(
@@ -72,6 +97,7 @@ def load_network(
             local_files_only=True,
             trust_remote_code=settings.trust_remote_code,
             device_map="balanced" if settings.device == SPREAD else None,
+            distributed_config=tensor_plan(config, processes),
         )
     except torch.OutOfMemoryError as error:
         raise StartError(f"it does not fit on all devices: {first_line(error)}") from error
@@ -82,6 +108,9 @@ def load_network(
         raise StartError(f"its weights lack {name}; fetch it again")
     if settings.device == SPREAD:
         _check_spread(network)
+        return network.eval()
+    if processes > 1:
+        # Each part was read to where it belongs.
         return network.eval()
     try:
         return network.to(device).eval()
@@ -98,9 +127,10 @@ def _check_spread(network: PreTrainedModel) -> None:
         raise StartError(f"it does not fit on all devices: a part was left for {min(left)}")
 
 
-def _check_memory(folder: Path, dtype: torch.dtype) -> None:
+def _check_memory(folder: Path, dtype: torch.dtype, processes: int) -> None:
     name = next(name for name in DTYPE_BYTES if getattr(torch, name) is dtype)
-    needed, free = estimate(folder, name).resident_bytes(), available_bytes()
+    needed = estimate(folder, name).resident_bytes() + (processes - 1) * RUNTIME_BYTES
+    free = available_bytes()
     if needed > free:
         raise StartError(
             f"it needs {needed / 1e9:.1f} GB of memory in {name}, {free / 1e9:.1f} GB are free; "

@@ -20,6 +20,7 @@ from uag_common.engine.contexts import Contexts
 from uag_common.engine.forward import forward
 from uag_common.errors import StartError, first_line
 from uag_common.model import Part, TokenSequence
+from uag_common.ranks.errors import RankLostError
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def exact_contexts(network: PreTrainedModel, ways: Sequence[Way]) -> Contexts:
             contexts = _tried(way, truth)
             log.info("contexts of a %s run %s", type(network).__name__, way.name)
             return contexts
-        except StartError:
+        except (StartError, RankLostError):
             raise
         except Exception as error:
             # What a model can do that a way is not made for has no end.

@@ -17,6 +17,7 @@ from uag.model.v1 import model_pb2 as pb
 from uag.model.v1 import model_pb2_grpc
 from uag_common.model import Model
 from uag_common.model_settings import ModelServiceSettings
+from uag_common.ranks.leader import Ranks
 from uag_common.rpc.loaded_model import LoadedModel, ModelSlot
 from uag_common.rpc.metadata import Context
 from uag_common.rpc.model_messages import encode_description, tokenizer_chunks
@@ -80,9 +81,11 @@ async def run_model_service(
     service_name: str,
     add_service: Callable[[grpc.aio.Server, ModelSlot], None],
     load_model: Callable[[], Model],
+    ranks: Ranks,
 ) -> None:
     """Serves until told to stop. The port answers, NOT_SERVING, while the model loads. Raises
-    StartError if a port cannot be had or the model cannot be loaded."""
+    StartError if a port cannot be had or the model cannot be loaded, and RankLostError if one of
+    the `ranks` is lost."""
     with shown(role, settings) as telemetry:
         server, slot = RpcServer((service_name, MODEL_SERVICE), telemetry), ModelSlot()
         model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(slot), server.grpc)
@@ -90,36 +93,45 @@ async def run_model_service(
         port = await server.start(settings.listen, variable_name(type(settings), "listen"))
         metrics = ModelMetrics(telemetry.registry)
         worker = Worker("model")
-        watching = asyncio.ensure_future(_watch_steps(slot, settings.stalled_seconds, server))
+        watching = asyncio.ensure_future(_watch(slot, settings.stalled_seconds, server, ranks))
         try:
             stop = StopSignal(follow_stdin=settings.stop_with_parent)
             loading = asyncio.ensure_future(worker.run(load_model))
-            if not await stop.before(loading):
+            if not await stop.before(loading, watching):
                 return
+            if loading.done() and (error := loading.exception()) is not None:
+                await ranks.settle(error)
+            if watching.done():
+                watching.result()
             model = loading.result()
             slot.fill(LoadedModel.of(model, worker, settings, metrics, telemetry.tracer))
             await server.set_serving(True)
             log.info("serving %s on port %d", model.description.model_id, port)
             if await stop.before(watching):
-                # Watching never ends but by a bug: let it be seen.
+                # Watching never ends but by a lost rank or a bug: let it be seen.
                 watching.result()
         finally:
-            await server.stop(settings.drain_seconds)
+            await server.stop(0 if watching.done() else settings.drain_seconds)
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             worker.close()
 
 
-async def _watch_steps(slot: ModelSlot, stalled_seconds: float, server: RpcServer) -> NoReturn:
+async def _watch(
+    slot: ModelSlot, stalled_seconds: float, server: RpcServer, ranks: Ranks
+) -> NoReturn:
     """Tells by health while one step of the model has been running for too long: a forward pass
-    that hangs ends with its process only."""
+    that hangs ends with its process only. Raises RankLostError if that or its end is seen of one of
+    several that share the model."""
     stalled = False
     while True:
         seconds = slot.step_seconds
+        if seconds > stalled_seconds:
+            ranks.hangs(seconds)
         if seconds > stalled_seconds and not stalled:
             log.error("one step of the model has been running for %.1f s: not alive", seconds)
         elif stalled and seconds <= stalled_seconds:
             log.info("the step of the model that took too long has ended: alive again")
         stalled = seconds > stalled_seconds
         server.set_live(not stalled)
-        await asyncio.sleep(min(MOST_WATCH_SECONDS, stalled_seconds / 4))
+        await ranks.intact(min(MOST_WATCH_SECONDS, stalled_seconds / 4))

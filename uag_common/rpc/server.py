@@ -123,10 +123,10 @@ class StopSignal:
     async def wait(self) -> None:
         await self._event.wait()
 
-    async def before(self, work: asyncio.Future[Any]) -> bool:
-        """Waits for `work` or for the signal; whether `work` was done first. Its error is its
-        own affair: ask its result."""
+    async def before(self, *works: asyncio.Future[Any]) -> bool:
+        """Waits for one of the `works` or for the signal; whether one of them was done first. Its
+        error is its own affair: ask its result."""
         waiting = asyncio.ensure_future(self.wait())
-        await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((*works, waiting), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        return work.done()
+        return any(work.done() for work in works)
