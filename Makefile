@@ -54,7 +54,7 @@ $(READY): pyproject.toml constraints.txt setup.py $(shell find protos -name '*.p
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		setuptools grpcio-tools
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		--no-build-isolation --editable ".[engine,dev]"
+		--no-build-isolation --editable ".[engine,quantized,dev]"
 	@touch $(READY)
 
 # The scanner of manifests pins a hundred packages, some of which the project needs in other versions.

@@ -27,7 +27,7 @@ def load(settings: DraftSettings, ranks: Ranks) -> Model:
     except ModuleNotFoundError as error:
         raise StartError(f"{error.name} is missing: pip install '.[engine]'") from error
 
-    return load_model(settings, ranks.place, ranks.failed, masked=True)
+    return load_model(settings, ranks.place, ranks.failed, masked=True, compiled=settings.compile)
 
 
 def follow(settings: DraftSettings, place: Place) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from uag_common.errors import StartError
 from uag_common.model_settings import ModelServiceSettings
-from uag_common.settings import setting
+from uag_common.settings import setting, variable_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,3 +26,17 @@ class DraftSettings(ModelServiceSettings):
         minimum=0.0,
         maximum=1.0,
     )
+    compile: bool = setting(
+        "true compiles the steps by torch.compile, for a start that takes minutes longer and needs "
+        "a C++ compiler (docs/operations.md)",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        """Raises StartError."""
+        super().__post_init__()
+        if self.compile and self.tensor_parallel > 1:
+            raise StartError(
+                f"{variable_name(type(self), 'compile')}=true is for one process, not for "
+                f"{variable_name(type(self), 'tensor_parallel')}={self.tensor_parallel}"
+            )

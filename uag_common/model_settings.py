@@ -9,6 +9,7 @@ from uag_common.errors import StartError
 from uag_common.kv.budget import Budget
 from uag_common.service_settings import ServiceSettings
 from uag_common.settings import setting, variable_name
+from uag_common.weight_memory import WeightMemory
 
 ACCELERATOR_SHARE = 0.9
 MAIN_MEMORY_SHARE = 0.25
@@ -29,8 +30,14 @@ class ModelServiceSettings(ServiceSettings):
     )
     device: str = setting(
         "where the model runs: auto (an accelerator if there is one), spread (all accelerators "
-        "together, layer after layer), cpu, cuda:0, ...",
+        "together, layer after layer), offload (the same, and what does not fit lies in main "
+        "memory, then on disk, and is fetched in each pass: slow), cpu, cuda:0, ...",
         default="auto",
+    )
+    max_memory: str = setting(
+        "with DEVICE=spread or offload, most memory of devices that weights may take, as in "
+        "`cuda:0=20GB cuda:1=20GB cpu=100GB`; one that is not named: what is free there",
+        default="",
     )
     tensor_parallel: int = setting(
         "processes that share the model, each with a part of every layer: this one and others that "
@@ -108,8 +115,17 @@ class ModelServiceSettings(ServiceSettings):
 
     def __post_init__(self) -> None:
         """Raises StartError."""
+        self.weight_memory()
         if self.kv_cache != "auto":
             self.kv_budget(accelerated=False)
+
+    def weight_memory(self) -> WeightMemory:
+        """That weights may take."""
+        try:
+            return WeightMemory.parse(self.max_memory)
+        except ValueError as error:
+            name = variable_name(type(self), "max_memory")
+            raise StartError(f"{name}={self.max_memory}: {error}") from None
 
     def kv_budget(self, *, accelerated: bool) -> Budget:
         """Of the caches, on an accelerator or in main memory."""

@@ -20,7 +20,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from uag_common.engine.caches import CacheLimits, contexts_of
+from uag_common.engine.caches import Asked, CacheLimits, contexts_of
 from uag_common.engine.contexts import Contexts
 from uag_common.kv.budget import Budget
 
@@ -102,11 +102,15 @@ def network(kind: Callable[[], PreTrainedModel], seed: int = 1) -> PreTrainedMod
 
 
 def contexts(
-    network: PreTrainedModel, tokens: int = 4096, *, deterministic: bool = False
+    network: PreTrainedModel,
+    tokens: int = 4096,
+    *,
+    deterministic: bool = False,
+    compiled: bool = False,
 ) -> Contexts:
     """Contexts of a copy of the network, with room for so many tokens."""
     limits = CacheLimits(Budget.parse("1GB"), 1, tokens)
-    return contexts_of(copy.deepcopy(network), limits, deterministic=deterministic)
+    return contexts_of(copy.deepcopy(network), limits, Asked(deterministic, compiled))
 
 
 @torch.inference_mode()

@@ -145,7 +145,7 @@ def run(folder: Path, place: Place, channel: Channel) -> Report:
         return report
     whole = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     report.whole = weights(whole)
-    walk = Walk(contexts_of(network, limits, LeadingTeam(channel, fail)), whole, report)
+    walk = Walk(contexts_of(network, limits, team=LeadingTeam(channel, fail)), whole, report)
     for _ in range(STEPS):
         walk.step()
     return report

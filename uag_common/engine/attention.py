@@ -70,7 +70,35 @@ def packed_attention(
         raise NotImplementedError("masks, sinks and biases of a model's own are not packed")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     layer: Any = module.layer_idx
-    return _PASS.get().attend(layer, query[0], key[0], value[0], scale, softcap)[None], None
+    attend = _opaque if torch.compiler.is_compiling() else _attend_in_pass
+    return attend(query, key, value, layer, scale, softcap), None
+
+
+def _attend_in_pass(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    layer: int,
+    scale: float,
+    softcap: float | None,
+) -> torch.Tensor:
+    return _PASS.get().attend(layer, query[0], key[0], value[0], scale, softcap)[None]
+
+
+_opaque = torch.library.custom_op("uag::packed_attention", _attend_in_pass, mutates_args=())
+"""What a compiler leaves as it is: no graph knows what a pass is about."""
+
+
+@_opaque.register_fake
+def _shape_of_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,  # noqa: ARG001
+    value: torch.Tensor,
+    layer: int,  # noqa: ARG001
+    scale: float,  # noqa: ARG001
+    softcap: float | None,  # noqa: ARG001
+) -> torch.Tensor:
+    return query.new_empty(1, query.shape[2], query.shape[1], value.shape[-1])
 
 
 AttentionInterface.register(PACKED, packed_attention)

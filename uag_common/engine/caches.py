@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import get_layer_types_and_kwargs
 
 from uag_common.engine.attention import PACKED, ShapesOfLayers, running
+from uag_common.engine.compiled import compile_steps
 from uag_common.engine.contexts import Contexts
 from uag_common.engine.independence import check_independence
 from uag_common.engine.kv_store import KvStore, LayerShape
@@ -23,6 +24,7 @@ from uag_common.engine.recurrent import NewMemory, OneByOne, memory_shape, new_m
 from uag_common.engine.replay import ReplayContexts, ReplayMemory, bytes_of_states
 from uag_common.engine.rope import rope_regimes
 from uag_common.engine.solo import SoloContexts, SoloMemory, layers_of_cache
+from uag_common.engine.weights import home
 from uag_common.errors import StartError
 from uag_common.kv.budget import Budget
 from uag_common.kv.pool import BlockPool
@@ -39,11 +41,12 @@ PACKED_LAYERS = frozenset({"full_attention", "sliding_attention"})
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
     """What the caches may take: of memory by `budget`, and no more than so many contexts of such a
-    length could ever use."""
+    length could ever use. `kept_free`: bytes of each device that are not for them."""
 
     budget: Budget
     contexts: int
     context_length: int
+    kept_free: int = 0
 
     def blocks(self, layers: Sequence[LayerShape], team: Team = ALONE) -> BlockPool:
         """As many as fit in each process. Raises StartError if that is none."""
@@ -73,7 +76,7 @@ class CacheLimits:
         # Bytes that an operator names are those of all devices and processes together.
         return min(
             int(
-                self.budget.of(_free_bytes(device, processes))
+                self.budget.of(max(0, _free_bytes(device, processes) - self.kept_free))
                 * (needed / whole / processes if self.budget.bytes else 1)
             )
             // needed
@@ -81,26 +84,40 @@ class CacheLimits:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What contexts are to be beside exact. `deterministic`: a context gets the same numbers
+    whatever shares its passes. `compiled`: by torch.compile."""
+
+    deterministic: bool = False
+    compiled: bool = False
+
+    def named(self, processes: int) -> tuple[str, ...]:
+        """The settings that only packed contexts can follow."""
+        return (
+            *(("DETERMINISTIC=true",) if self.deterministic else ()),
+            *(("COMPILE=true",) if self.compiled else ()),
+            *((f"TENSOR_PARALLEL={processes}",) if processes > 1 else ()),
+        )
+
+
 def contexts_of(
-    network: PreTrainedModel,
-    limits: CacheLimits,
-    team: Leading = ALONE,
-    *,
-    deterministic: bool = False,
+    network: PreTrainedModel, limits: CacheLimits, asked: Asked = Asked(), team: Leading = ALONE
 ) -> Contexts:
-    """The fastest way that is exact for the model, in all processes that share it. `deterministic`:
-    and that gives a context the same numbers whatever shares its passes. Raises StartError if there
-    is none."""
-    if not deterministic and team.size == 1:
+    """The fastest way that is exact for the model, in all processes that share it, and as it is
+    `asked` for. Raises StartError if there is none."""
+    named = asked.named(team.size)
+    if not named:
         return exact_contexts(network, list(_ways(network, limits)))
     if not is_packable(network):
-        unhad = "DETERMINISTIC=true" if deterministic else f"TENSOR_PARALLEL={team.size}"
-        raise StartError(f"its attention cannot be packed, so {unhad} cannot be had")
-    rows = FIXED_ROWS if deterministic else None
-    name = "in passes of fixed size" if deterministic else "packed"
+        raise StartError(f"its attention cannot be packed, so {named[0]} cannot be had")
+    rows = FIXED_ROWS if asked.deterministic else None
+    name = "in passes of fixed size" if asked.deterministic else "packed"
     way = Way(name, lambda: _packed(network, limits, rows, team))
     contexts = exact_contexts(network, [way])
-    if deterministic:
+    if asked.compiled:
+        compile_steps(network, contexts)
+    if asked.deterministic:
         check_independence(contexts, network.get_input_embeddings().weight.shape[0])
     return contexts
 
@@ -172,7 +189,7 @@ def _windows(network: PreTrainedModel) -> tuple[int | None, ...]:
 @torch.inference_mode()
 def _layer_shapes(network: PreTrainedModel) -> tuple[LayerShape, ...]:
     shapes = ShapesOfLayers()
-    ids = torch.zeros(1, 2, dtype=torch.int64, device=network.device)
+    ids = torch.zeros(1, 2, dtype=torch.int64, device=home(network))
     with running(shapes):
         network(input_ids=ids, position_ids=ids, use_cache=False)
     return shapes.shapes()

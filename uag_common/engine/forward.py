@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel
 
+from uag_common.engine.weights import home
+
 
 class Forwarded(NamedTuple):
     """`logits` after each of the last tokens, [rows, vocabulary], and all that the model gave."""
@@ -23,6 +25,6 @@ def forward(network: PreTrainedModel, ids: Sequence[int], rows: int, **options: 
     if network._supports_logits_to_keep():
         # 0 would mean all of them.
         options["logits_to_keep"] = max(rows, 1)
-    output = network(input_ids=torch.tensor([ids], device=network.device), **options)
+    output = network(input_ids=torch.tensor([ids], device=home(network)), **options)
     logits = output.logits[0]
     return Forwarded(logits[len(logits) - rows :], output)

@@ -11,14 +11,16 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from uag_common.engine.caches import CacheLimits, contexts_of, runner_of_follower
+from uag_common.engine.caches import Asked, CacheLimits, contexts_of, runner_of_follower
 from uag_common.engine.contexts import Contexts
 from uag_common.engine.language_model import LanguageModel
 from uag_common.engine.mask_vocabulary import MaskVocabulary
 from uag_common.engine.masked import MaskedContexts
-from uag_common.engine.network import check_network, choose_device, is_masked, load_network
+from uag_common.engine.network import check_network, is_masked, load_network
 from uag_common.engine.parallel import ALONE, Leading, Team, follow, lead
+from uag_common.engine.placement import choose_device
 from uag_common.engine.rope import usable_context
+from uag_common.engine.weights import fetched_sizes, home
 from uag_common.errors import StartError, UagError, first_line
 from uag_common.model import (
     ModelDescription,
@@ -58,11 +60,12 @@ def load_model(
     failed: Callable[[Exception], None] = lambda _: None,
     *,
     masked: bool = False,
+    compiled: bool = False,
 ) -> LanguageModel:
     """Resolves, checks and loads the model that the settings name, and runs a test step. `masked`:
-    a masked language model will do. Where several processes share the model this one leads, and
-    `failed` is told of a pass that was the last. Raises StartError that names the setting and the
-    remedy."""
+    a masked language model will do; `compiled`: its steps are to be. Where several processes share
+    the model this one leads, and `failed` is told of a pass that was the last. Raises StartError
+    that names the setting and the remedy."""
     _quieten()
     device = choose_device(settings, place)
     with _told(settings):
@@ -70,7 +73,7 @@ def load_model(
         check_network(folder, settings, device, place.size)
         team = lead(place, device, failed)
         team.say(str(folder))
-        return load_folder(folder, settings, device, team, masked=masked)
+        return load_folder(folder, settings, device, team, masked=masked, compiled=compiled)
 
 
 def follow_model(settings: ModelServiceSettings, place: Place) -> None:
@@ -109,6 +112,7 @@ def load_folder(
     team: Leading = ALONE,
     *,
     masked: bool = False,
+    compiled: bool = False,
 ) -> LanguageModel:
     """Loads a model from a folder, under the name that the settings give it. Raises StartError."""
     _quieten()
@@ -120,13 +124,15 @@ def load_folder(
     table = _token_table(files[0], roles, vocabulary_size)
     if not is_masked(network.config):
         limits = _cache_limits(network, settings)
-        contexts = contexts_of(network, limits, team, deterministic=settings.deterministic)
+        contexts = contexts_of(network, limits, Asked(settings.deterministic, compiled), team)
+    elif masked and compiled:
+        raise StartError("COMPILE=true: a masked language model is not compiled")
     elif masked:
         contexts = MaskedContexts(network, MaskVocabulary.read(files, vocabulary_size))
     else:
         raise StartError("it is a masked language model: such a one can draft, and not verify")
     description = _describe(network, settings, contexts, tokenizer_sha256(files), roles)
-    model = LanguageModel(contexts, network.device, description, files, table)
+    model = LanguageModel(contexts, home(network), description, files, table)
     model.test_step()
     return model
 
@@ -162,7 +168,7 @@ def _describe(
         # One session alone must find room for all of its context.
         context_length=min(_context_length(network), contexts.longest),
         dtype=str(network.dtype).removeprefix("torch."),
-        device=str(network.device),
+        device=str(home(network)),
         rollback=contexts.rollback,
         parameter_count=network.num_parameters(),
         weight_bytes=sum(p.numel() * p.element_size() for p in network.parameters()),
@@ -172,8 +178,9 @@ def _describe(
 
 def _cache_limits(network: PreTrainedModel, settings: ModelServiceSettings) -> CacheLimits:
     """More memory than all sessions take with full contexts, and what is kept, is of no use."""
-    budget = settings.kv_budget(accelerated=network.device.type != "cpu")
-    return CacheLimits(budget, settings.max_sessions + 1, _context_length(network))
+    budget = settings.kv_budget(accelerated=home(network).type != "cpu")
+    contexts, length = settings.max_sessions + 1, _context_length(network)
+    return CacheLimits(budget, contexts, length, max(fetched_sizes(network), default=0))
 
 
 def _tokenizer_files(folder: Path) -> tuple[TokenizerFile, ...]:

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from uag_common.engine.logits import LogitsOfPass, TensorLogits
 from uag_common.engine.mask_vocabulary import MaskVocabulary
 from uag_common.engine.rope import UNBOUNDED
+from uag_common.engine.weights import home
 from uag_common.errors import StartError
 from uag_common.kv.pool import BlockPool
 from uag_common.model import Part, Rollback
@@ -84,8 +85,8 @@ class MaskedContexts:
         if self.window < 1:
             raise StartError("it sees too few tokens to draft")
         size = network.get_input_embeddings().weight.shape[0]
-        self._inside = _banned(vocabulary.never, size, network.device)
-        self._at_start = _banned(vocabulary.never | vocabulary.continuations, size, network.device)
+        self._inside = _banned(vocabulary.never, size, home(network))
+        self._at_start = _banned(vocabulary.never | vocabulary.continuations, size, home(network))
         # There is room for any number of contexts of any length.
         self.blocks = BlockPool(1, UNBOUNDED)
 
@@ -109,7 +110,7 @@ class MaskedContexts:
         rows = [self._vocabulary.around(window) for window in windows]
         width = max(len(row) for row in rows)
         padding = self._network.config.pad_token_id or 0
-        device = self._network.device
+        device = home(self._network)
         ids = [[*row, *[padding] * (width - len(row))] for row in rows]
         seen = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
         masks = [self._vocabulary.mask_at(window) for window in windows]

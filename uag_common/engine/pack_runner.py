@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 from uag_common.engine.attention import PackedAttention, running
 from uag_common.engine.kv_store import KvStore
 from uag_common.engine.pack import Pack
+from uag_common.engine.weights import home
 
 
 class PackRunner:
@@ -25,7 +26,7 @@ class PackRunner:
     @torch.inference_mode()
     def run(self, pack: Pack) -> torch.Tensor:
         """The logits after the tokens at the pack's rows, [rows, vocabulary]."""
-        device = self._network.device
+        device = home(self._network)
         self._store.copy(pack.copies)
         with running(PackedAttention(pack, self._store, self._windows, device)):
             output = self._network(

@@ -18,6 +18,7 @@ from uag_common.engine.forward import forward
 from uag_common.engine.kv_store import LayerShape
 from uag_common.engine.logits import TensorLogits
 from uag_common.engine.rope import RopeRegimes
+from uag_common.engine.weights import home
 from uag_common.kv.pool import BlockPool
 from uag_common.model import Part, Rollback
 
@@ -97,7 +98,7 @@ class SoloSequence(ContextInBlocks):
     ) -> torch.Tensor:
         given = {}
         if positions is not None:
-            given["position_ids"] = torch.tensor([positions], device=network.device)
+            given["position_ids"] = torch.tensor([positions], device=home(network))
         return forward(network, ids, rows, cache=self._cache, use_cache=True, **given).logits
 
     def _uncache(self, length: int) -> None:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+from uag_common.sizes import parse_size
+
 FORMS = "a size with its unit (8GB, 800MB, GiB or MiB), or a share of what is free (40%)"
 
 
@@ -20,8 +21,8 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError that says what would be right."""
-        if match := re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB|MiB|GiB)", text):
-            return cls(int(float(match[1]) * UNITS[match[2]]), 1.0)
+        if (size := parse_size(text)) is not None:
+            return cls(size, 1.0)
         if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", text):
             if 0 < float(match[1]) <= 95:
                 return cls(None, float(match[1]) / 100)

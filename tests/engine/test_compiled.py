@@ -1,0 +1,75 @@
+"""Steps by torch.compile give what they give without, and none is compiled while requests run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torch._dynamo.utils import counters
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    PreTrainedModel,
+)
+
+from draft_service.settings import DraftSettings
+from tests.engine.networks import (
+    KINDS,
+    SHAPE,
+    VOCABULARY,
+    contexts,
+    fresh_logits,
+    full,
+    network,
+)
+from tests.engine.walk import Walk
+from uag_common.errors import StartError
+
+STEPS = 60
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")
+
+
+def graphs() -> int:
+    return int(counters["stats"]["unique_graphs"])
+
+
+def one_layer() -> PreTrainedModel:
+    """Compiled in half a minute less."""
+    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_hidden_layers=1))
+
+
+@pytest.mark.parametrize(
+    "kind", [one_layer, *(pytest.param(kind, marks=pytest.mark.full) for kind in KINDS)]
+)
+def test_compiled_steps_give_what_they_give_without(kind: Callable[[], PreTrainedModel]) -> None:
+    whole, before = network(kind), graphs()
+    compiled = contexts(whole, compiled=True)
+    made = graphs()
+    assert made > before
+    walk = Walk(whole, compiled, fresh_logits, seed=1)
+    walk.go(STEPS)
+    assert walk.compared > STEPS
+    assert graphs() == made
+
+
+def test_a_machine_without_a_compiler_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, str(tmp_path / "none")))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(StartError, match=r"COMPILE=true: .* compiler"):
+        contexts(network(full), compiled=True)
+
+
+def test_what_cannot_be_packed_is_not_compiled() -> None:
+    config = MambaConfig(vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1)
+    with pytest.raises(StartError, match="cannot be packed, so COMPILE=true cannot be had"):
+        contexts(network(lambda: MambaForCausalLM(config)), compiled=True)
+
+
+def test_several_processes_do_not_compile() -> None:
+    with pytest.raises(StartError, match="UAG_DRAFT_COMPILE=true is for one process, not for"):
+        DraftSettings(model="x", compile=True, tensor_parallel=2)
