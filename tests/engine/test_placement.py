@@ -80,6 +80,13 @@ def test_limits_without_a_place_for_the_rest_are_refused() -> None:
         choose_device(settings)
 
 
+def test_limits_of_a_device_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    network(full).save_pretrained(tmp_path)
+    settings = VerifySettings(model=str(tmp_path), device="offload", max_memory="cuda:0=1GB")
+    with pytest.raises(StartError, match="MAX_MEMORY names cuda:0, which is not there"):
+        load_network(tmp_path, settings, CPU, 1)
+
+
 def test_limits_by_device() -> None:
     limits = (("cuda:0", 20 * 10**9), ("cpu", 2**30))
     assert WeightMemory.parse("cuda:0=20GB cpu=1GiB") == WeightMemory(limits)

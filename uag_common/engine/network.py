@@ -53,9 +53,27 @@ def load_network(
 ) -> PreTrainedModel:
     """In the number type that the settings name; where several processes share it, the part of this
     one. Raises StartError."""
-    config = _config(folder, settings)
     placement = Placement(settings, device)
+    try:
+        network = _load(folder, settings, device, placement, processes)
+        placement.check(network)
+    except BaseException:
+        placement.clear()
+        raise
+    return network.eval()
+
+
+def _load(
+    folder: Path,
+    settings: ModelServiceSettings,
+    device: torch.device,
+    placement: Placement,
+    processes: int,
+) -> PreTrainedModel:
+    config = _config(folder, settings)
     kind = AutoModelForMaskedLM if is_masked(config) else AutoModelForCausalLM
+    # Each part of one that processes share is read to where it belongs.
+    placed = placement.arguments() if processes == 1 else {}
     try:
         network, report = kind.from_pretrained(
             folder,
@@ -65,9 +83,8 @@ def load_network(
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=settings.trust_remote_code,
-            # Each part of one that processes share is read to where it belongs.
-            **(placement.arguments() if processes == 1 else {}),
             distributed_config=tensor_plan(config, processes),
+            **placed,
         )
     except torch.OutOfMemoryError as error:
         raise StartError(f"it does not fit on {settings.device}: {first_line(error)}") from error
@@ -76,8 +93,7 @@ def load_network(
     # transformers fills what is missing with random numbers.
     for name in sorted(report["missing_keys"]):
         raise StartError(f"its weights lack {name}; fetch it again")
-    placement.check(network)
-    return network.eval()
+    return network
 
 
 def _check_memory(folder: Path, dtype: torch.dtype, processes: int) -> None:
@@ -87,7 +103,7 @@ def _check_memory(folder: Path, dtype: torch.dtype, processes: int) -> None:
     if needed > free:
         raise StartError(
             f"it needs {needed / 1e9:.1f} GB of memory in {name}, {free / 1e9:.1f} GB are free; "
-            "choose a smaller number type (DTYPE), another DEVICE or another model"
+            "choose a smaller number type (DTYPE), DEVICE=offload or another model"
         )
 
 

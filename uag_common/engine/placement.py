@@ -85,30 +85,40 @@ class Placement:
             "offload_folder": folder,
         }
 
+    def clear(self) -> None:
+        """Removes what was written. Goes with the network that `check` has seen; else call it."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
     def check(self, network: PreTrainedModel) -> None:
         """Tells what came to lie elsewhere than on accelerators. Raises StartError if nothing
         should."""
+        if self._map is None:
+            return
         # Where all of it came to lie on one device, the library tells no map.
         places = {str(place) for place in getattr(network, "hf_device_map", {}).values()}
-        left = places & ELSEWHERE if torch.cuda.is_available() else places & {"disk"}
+        left = sorted(places & (ELSEWHERE if torch.cuda.is_available() else {"disk"}))
         if self._folder is not None:
-            weakref.finalize(network, self._folder.cleanup)
-        elif self._map is not None and left:
+            weakref.finalize(network, self.clear)
+        elif left:
             raise StartError(
-                f"it does not fit on all devices: a part was left for {min(left)}, which "
+                f"it does not fit on all devices: a part was left for {left[0]}, which "
                 f"DEVICE={OFFLOAD} allows"
             )
         if left:
             log.warning(
                 "%.2f GB of the weights lie elsewhere (%s) and are fetched in each pass",
                 sum(fetched_sizes(network)) / 1e9,
-                " and ".join(sorted(left)),
+                " and ".join(left),
             )
 
 
 def _accelerate_memory(memory: WeightMemory) -> dict[int | str, int]:
-    """By accelerate's names of devices; the rest is what is free."""
+    """By accelerate's names of devices; the rest is what is free. Raises StartError."""
     free: dict[int | str, int] = get_max_memory()
     for device, limit in memory.limits:
-        free[device if device == "cpu" else int(device.removeprefix("cuda:"))] = limit
+        named = device if device == "cpu" else int(device.removeprefix("cuda:"))
+        if named not in free:
+            raise StartError(f"MAX_MEMORY names {device}, which is not there")
+        free[named] = limit
     return free
