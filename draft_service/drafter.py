@@ -64,10 +64,11 @@ class CausalDrafter:
             self._sequence = shared
         found, to_run = self._sequence.cached, len(ids) - 1
         self._sequence.extend(ids[len(self._sequence.ids) : to_run])
-        # From now on, as far as it is computed.
-        self._share(to_run)
         if found < to_run:
+            # From now on, as far as it is computed.
+            self._prefixes.share(self._sequence, to_run, self._command.prefix, computing=True)
             yield Forward(self._sequence, 1)
+        self._share(to_run)
         self._sequence.extend(ids[to_run:])
         self._cached = to_run
         return found

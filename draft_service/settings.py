@@ -35,8 +35,12 @@ class DraftSettings(ModelServiceSettings):
     def __post_init__(self) -> None:
         """Raises StartError."""
         super().__post_init__()
-        if self.compile and self.tensor_parallel > 1:
-            raise StartError(
-                f"{variable_name(type(self), 'compile')}=true is for one process, not for "
-                f"{variable_name(type(self), 'tensor_parallel')}={self.tensor_parallel}"
-            )
+        for name, value, forbidden in (
+            ("tensor_parallel", self.tensor_parallel, self.tensor_parallel > 1),
+            ("device", self.device, self.device == "offload"),
+        ):
+            if self.compile and forbidden:
+                raise StartError(
+                    f"{variable_name(type(self), 'compile')}=true cannot be had together with "
+                    f"{variable_name(type(self), name)}={value}"
+                )

@@ -44,7 +44,7 @@ class ModelServiceSettings(ServiceSettings):
         "it starts; on accelerators each has one of its own (DEVICE: auto or cuda)",
         default=1,
         minimum=1,
-        maximum=64,
+        maximum=16,
     )
     threads: int = setting(
         "threads of a forward pass on a CPU, of all its processes together; 0: as many as there "
@@ -74,13 +74,13 @@ class ModelServiceSettings(ServiceSettings):
         "most sessions that may wait to be opened, for memory or for their turn; one more is "
         "refused",
         default=128,
-        minimum=0,
+        minimum=1,
         maximum=65536,
     )
     max_queue_seconds: float = setting(
         "a session that would wait to be opened for longer is refused, and told when to come back",
         default=30.0,
-        minimum=0,
+        minimum=1,
         maximum=86400,
     )
     idle_seconds: float = setting(

@@ -19,11 +19,12 @@ WORTH_WAITING = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prefix:
-    """The first `length` tokens of `sequence` stay what they are."""
+    """The first `length` tokens of `sequence` stay what they are. `computing`: at this moment."""
 
     key: bytes
     sequence: TokenSequence
     length: int
+    computing: bool = False
     bytes: int = 0
 
     def common(self, ids: Sequence[int]) -> int:
@@ -56,10 +57,13 @@ class PrefixCache:
         if not reuse.key:
             return False
         wanted = list(ids[:-1])
-        of_key = [prefix for prefix in self._running if prefix.key == reuse.key]
-        common = [prefix.common(wanted) for prefix in of_key]
-        cached = (min(n, prefix.sequence.cached) for n, prefix in zip(common, of_key, strict=True))
-        return max(common, default=0) >= max(cached, default=0) + WORTH_WAITING
+        coming = cached = 0
+        for prefix in self._running:
+            if prefix.key == reuse.key:
+                common = prefix.common(wanted)
+                cached = max(cached, min(common, prefix.sequence.cached))
+                coming = max(coming, common if prefix.computing else 0)
+        return coming >= cached + WORTH_WAITING
 
     def fork(self, ids: Sequence[int], reuse: PrefixReuse) -> TokenSequence | None:
         """A sequence with the most tokens of `ids`, from the first on, that are cached under the
@@ -80,12 +84,15 @@ class PrefixCache:
             self._use(best)
         return best.sequence.fork(lengths[best])
 
-    def share(self, sequence: TokenSequence, length: int, reuse: PrefixReuse) -> None:
+    def share(
+        self, sequence: TokenSequence, length: int, reuse: PrefixReuse, *, computing: bool = False
+    ) -> None:
         """Others may begin with the first `length` tokens of a running session, as far as they are
-        cached by then: they stay what they are until it shares anew or ends."""
+        cached by then: they stay what they are until it shares anew or ends. `computing`: they will
+        be cached in a moment."""
         self._withdraw(sequence)
         if reuse.key:
-            self._running.append(_Prefix(reuse.key, sequence, length))
+            self._running.append(_Prefix(reuse.key, sequence, length, computing))
 
     def end(self, sequence: TokenSequence, length: int, reuse: PrefixReuse) -> None:
         """The session is over; the first `length` tokens of its sequence are cached. They are kept,
@@ -94,7 +101,7 @@ class PrefixCache:
         length = min(length, sequence.cached)
         if reuse.key and reuse.keep and length:
             sequence.truncate(length)
-            self._keep(_Prefix(reuse.key, sequence, length, sequence.cache_bytes))
+            self._keep(_Prefix(reuse.key, sequence, length, bytes=sequence.cache_bytes))
         else:
             sequence.drop_cache()
 

@@ -7,9 +7,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
+from uag_common.at_end import end_all
 from uag_common.errors import UagError
 from uag_common.logs import set_up_log
 from uag_common.ranks.errors import RankLostError
@@ -61,6 +63,8 @@ def run_service(
         # A bug. It is one event, and no more than a failure to start may it wait for the model.
         log.critical("ended by an unexpected failure", exc_info=error)
         code = EXIT_FAILED
+    with suppress(Exception):
+        end_all()
     sys.stdout.flush()
     sys.stderr.flush()
     # A model that is still loading would hold a normal exit until it is loaded.

@@ -21,7 +21,10 @@ class WeightMemory:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError that says what would be right."""
-        return cls(tuple(_limit(word) for word in text.split()))
+        limits = tuple(_limit(word) for word in text.split())
+        if len({device for device, _ in limits}) < len(limits):
+            raise ValueError("must name each device once")
+        return cls(limits)
 
 
 def _limit(word: str) -> tuple[str, int]:

@@ -78,8 +78,9 @@ class Verifier:
         prompt = () if top is None else (yield from self._score(ids, top))
         self._sequence.extend(ids[len(self._sequence.ids) :])
         # From now on, as far as it is computed.
-        self._prefixes.share(self._sequence, len(ids), self._command.prefix)
+        self._prefixes.share(self._sequence, len(ids), self._command.prefix, computing=True)
         verification = yield from self.verify(())
+        self._prefixes.share(self._sequence, len(ids), self._command.prefix)
         return Opened(verification.next, found, prompt)
 
     def _score(self, ids: Sequence[int], top: int) -> Step[tuple[Choice, ...]]:

@@ -13,6 +13,7 @@ from tests.bench import Bench, Seen
 from tests.cached_model import BLOCK_TOKENS, CachedLogits, CachedModel, continuation
 from tests.fakes import FakeModel
 from tests.verify_service.commands import a_session, opening, version
+from uag_common.batching import room
 from uag_common.batching.batcher import Batcher
 from uag_common.batching.job import Opening
 from uag_common.batching.queue_bound import QueueBound
@@ -292,6 +293,24 @@ async def test_equal_prompts_at_the_same_time_are_computed_once() -> None:
     used.worker.close()
 
 
+async def test_nobody_waits_for_a_prompt_that_was_computed_and_given_up() -> None:
+    """Its session may be idle for ever."""
+    model = CachedModel(blocks=64)
+    used = Bench(model)
+    prompt, prefix = [1, 2, 3] * 12, PrefixReuse(b"a")
+    idle, other = a_session(used), a_session(used)
+    await idle.open(opening(prompt, prefix=prefix))
+    (tenant,) = used.batcher._tenants
+    assert tenant.sequence is not None
+    tenant.sequence.drop_cache()
+    async with asyncio.timeout(5):
+        opened = await other.open(opening(prompt, prefix=prefix))
+    assert opened.value.cached_tokens == 0
+    idle.close()
+    other.close()
+    used.worker.close()
+
+
 async def test_sessions_of_other_keys_do_not_wait_for_each_other() -> None:
     model = CachedModel()
     gate, used = Gate(model), Bench(model)
@@ -350,8 +369,13 @@ class Crowd:
 
 @pytest.mark.parametrize("most_parts", [1, 3, 64])
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_crowd_in_little_memory_loses_nothing(seed: int, most_parts: int) -> None:
-    """Hardly more memory than one session takes: caches are given up and computed anew."""
+@pytest.mark.parametrize("idle_seconds", [room.IDLE_SECONDS, -1.0])
+async def test_a_crowd_in_little_memory_loses_nothing(
+    seed: int, most_parts: int, idle_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hardly more memory than one session takes: caches are given up and computed anew; those of
+    sessions between two steps too, where they count as idle at once."""
+    monkeypatch.setattr(room, "IDLE_SECONDS", idle_seconds)
     crowd = Crowd(seed, blocks=22, most_parts=most_parts)
     await asyncio.gather(*(crowd.one(number) for number in range(40)))
     await crowd.used.rest()

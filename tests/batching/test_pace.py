@@ -46,3 +46,13 @@ def test_it_follows_a_model_that_gets_slower() -> None:
         pace.observe(tokens, 0.05 + tokens * 0.01)
     assert pace.prompt_tokens(shared=True) < before
     assert pace.prompt_tokens(shared=True) == LEAST_CHUNK
+
+
+def test_pieces_that_cost_nothing_are_as_large_as_others() -> None:
+    """What a token costs gets smaller than any number then."""
+    pace = Pace()
+    pace.observe(0, 0.05)
+    pace.observe(16, 0.06)
+    for _ in range(5000):
+        assert pace.prompt_tokens(shared=True) <= MOST_TOKENS
+        pace.observe(16, 0.05)

@@ -70,6 +70,8 @@ def test_what_cannot_be_packed_is_not_compiled() -> None:
         contexts(network(lambda: MambaForCausalLM(config)), compiled=True)
 
 
-def test_several_processes_do_not_compile() -> None:
-    with pytest.raises(StartError, match="UAG_DRAFT_COMPILE=true is for one process, not for"):
+def test_weights_that_lie_in_parts_are_not_compiled() -> None:
+    with pytest.raises(StartError, match=r"COMPILE=true cannot be had .* UAG_DRAFT_DEVICE=offload"):
+        DraftSettings(model="x", compile=True, device="offload")
+    with pytest.raises(StartError, match=r"COMPILE=true cannot .* UAG_DRAFT_TENSOR_PARALLEL=2"):
         DraftSettings(model="x", compile=True, tensor_parallel=2)

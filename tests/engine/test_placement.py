@@ -104,3 +104,8 @@ def test_room_for_what_is_fetched_is_not_for_caches(monkeypatch: pytest.MonkeyPa
     layer = LayerShape(1, 8, 8, torch.float32, CPU)
     limits = CacheLimits(Budget.parse("50%"), 10**6, 10**6, kept_free=4_000_000)
     assert limits.blocks([layer]).tokens == pytest.approx(3_000_000 / layer.bytes, rel=0.01)
+
+
+def test_a_device_with_two_limits_is_refused() -> None:
+    with pytest.raises(StartError, match="must name each device once"):
+        VerifySettings(model="x", max_memory="cpu=1GB cpu=2GB")

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Service:
         )
         assert self.process.stdout
         ids = [int(word) for word in self.process.stdout.readline().split()]
-        self.followers = [psutil.Process(number) for number in ids if psutil.pid_exists(number)]
+        self.followers = list(_running(ids))
 
     def end(self, seconds: float = SECONDS) -> tuple[int, str]:
         """Its exit code and what it said, once all have ended."""
@@ -53,6 +53,12 @@ class Service:
             with suppress(psutil.NoSuchProcess):
                 follower.kill()
         self.process.communicate()
+
+
+def _running(ids: Iterable[int]) -> Iterator[psutil.Process]:
+    for number in ids:
+        with suppress(psutil.NoSuchProcess):
+            yield psutil.Process(number)
 
 
 @pytest.fixture
@@ -105,10 +111,11 @@ def test_one_that_is_killed_later_ends_all(services: list[Service]) -> None:
     assert (code, _reason(said)) == (1, "rank 2 of 3 was ended by SIGKILL")
 
 
-def test_none_outlives_a_leader_that_is_killed(services: list[Service]) -> None:
-    services.append(service := Service(3))
+def test_nothing_outlives_a_leader_that_is_killed(services: list[Service], tmp_path: Path) -> None:
+    services.append(service := Service(3, TMPDIR=str(tmp_path)))
     service.process.kill()
     assert service.end(QUICKLY) == (-signal.SIGKILL, "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_signals_are_for_the_leader(services: list[Service]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.fakes import BYTES_PER_TOKEN, FakeSequence
 from uag_common.decoding import PrefixReuse
 from uag_common.model import TokenSequence
-from uag_common.prefix_cache import PrefixCache
+from uag_common.prefix_cache import WORTH_WAITING, PrefixCache
 
 ROOM = 20 * BYTES_PER_TOKEN
 SHARED = PrefixReuse(b"a")
@@ -74,6 +74,18 @@ def test_a_running_session_shares_what_it_says_until_it_ends(cache: PrefixCache)
     cache.end(running, 5, SHARED)
     assert found(cache, 1, 2, 3, 4, 5) == []
     assert (cache.kept_prefixes, cache.kept_bytes) == (0, 0)
+
+
+def test_what_is_being_computed_is_worth_waiting_for_if_it_is_much(cache: PrefixCache) -> None:
+    ids = range(WORTH_WAITING + 5)
+    sequence = FakeSequence([])
+    sequence.extend(ids)
+    cache.share(sequence, len(ids), SHARED, computing=True)
+    assert cache.coming((*ids, 1), SHARED)
+    assert not cache.coming((*ids, 1), OTHER)
+    assert not cache.coming(ids[:WORTH_WAITING], SHARED)
+    cache.share(sequence, len(ids), SHARED)
+    assert not cache.coming((*ids, 1), SHARED)
 
 
 def test_what_is_not_cached_is_not_kept(cache: PrefixCache) -> None:

@@ -18,7 +18,7 @@ from uag_common.batching.pace import Pace
 from uag_common.batching.plan import PassLimits, plan
 from uag_common.batching.queue_bound import OpeningQueue, QueueBound
 from uag_common.batching.returns import Returns
-from uag_common.batching.room import Room
+from uag_common.batching.room import Room, Tenants
 from uag_common.batching.timing import StepObserver, StepTime, Timed, UnseenSteps
 from uag_common.model import Logits, Model, Part, Step
 from uag_common.worker import Worker
@@ -293,7 +293,8 @@ class Batcher:
         """Those that there is memory for; the oldest session is the first to have it."""
         taken = 0
         with self._changed:
-            tenants = tuple(self._tenants)
+            busy = {job.tenant for job in self._jobs}
+            tenants = Tenants(tuple(self._tenants), busy, now)
         for job, tokens in sorted(chosen, key=lambda pair: pair[0].tenant.number):
             if job.wanted is None:
                 continue
@@ -301,7 +302,7 @@ class Batcher:
             # A cache that was given up for an older session must be run again from its start.
             tokens = min(tokens, job.pending)
             needed = sequence.blocks_for(tokens)
-            if self._room.free(taken + needed, job.tenant, tenants, now):
+            if self._room.free(taken + needed, job.tenant, tenants):
                 taken += needed
                 yield job, Part(sequence, tokens, job.wanted.rows)
 

@@ -42,7 +42,8 @@ class Pace:
         if not self._token_seconds or self._short_seconds is None:
             return LEAST_CHUNK
         room = (STRETCH - 1.0) * self._short_seconds / self._token_seconds
-        return max(LEAST_CHUNK, min(MOST_TOKENS, int(room)))
+        # It may be more than any number.
+        return max(LEAST_CHUNK, int(min(MOST_TOKENS, room)))
 
 
 def _mixed(before: float | None, now: float) -> float:

@@ -6,13 +6,38 @@ next step. The oldest can always go on, so that somebody does. Used on the model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from uag_common.batching.job import Tenant
 from uag_common.kv.pool import BlockPool
 
 IDLE_SECONDS = 2.0
-"""A session that had no pass for so long gives up its cache to any other."""
+"""A session that wants no pass, and had none for so long, gives up its cache to any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """All sessions, and those with a step that waits or runs, `now` (in `time.perf_counter`)."""
+
+    all: Collection[Tenant]
+    busy: Collection[Tenant]
+    now: float
+
+    def is_idle(self, tenant: Tenant) -> bool:
+        return tenant not in self.busy and self.now - tenant.used > IDLE_SECONDS
+
+    def victim(self, claimant: Tenant) -> Tenant | None:
+        """Who has to give up its cache to the claimant: one that is idle, else the youngest."""
+        others = (
+            tenant
+            for tenant in self.all
+            if tenant is not claimant
+            and tenant.sequence is not None
+            and tenant.sequence.cached
+            and (tenant.number > claimant.number or self.is_idle(tenant))
+        )
+        return max(others, key=lambda one: (self.is_idle(one), one.number), default=None)
 
 
 class Room:
@@ -26,10 +51,10 @@ class Room:
         self._reclaim = reclaim
         self._evicted = evicted
 
-    def free(self, blocks: int, claimant: Tenant, tenants: Iterable[Tenant], now: float) -> bool:
+    def free(self, blocks: int, claimant: Tenant, tenants: Tenants) -> bool:
         """Makes so many blocks free for one of the tenants, if it can be."""
         while self._blocks.free < blocks:
-            if not self._reclaim() and not self._evict(claimant, tenants, now):
+            if not self._reclaim() and not self._evict(claimant, tenants):
                 return False
         return True
 
@@ -40,19 +65,10 @@ class Room:
                 return False
         return True
 
-    def _evict(self, claimant: Tenant, tenants: Iterable[Tenant], now: float) -> bool:
-        others = [
-            tenant
-            for tenant in tenants
-            if tenant.sequence is not None
-            and tenant.sequence.cached
-            and tenant is not claimant
-            and (tenant.number > claimant.number or now - tenant.used > IDLE_SECONDS)
-        ]
-        if not others:
+    def _evict(self, claimant: Tenant, tenants: Tenants) -> bool:
+        victim = tenants.victim(claimant)
+        if victim is None or victim.sequence is None:
             return False
-        victim = max(others, key=lambda tenant: tenant.number)
-        if victim.sequence is not None:
-            victim.sequence.drop_cache()
+        victim.sequence.drop_cache()
         self._evicted()
         return True

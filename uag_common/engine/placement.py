@@ -12,6 +12,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.integrations.accelerate import get_max_memory
 
+from uag_common.at_end import at_end
 from uag_common.engine.parallel import device_of
 from uag_common.engine.weights import fetched_sizes
 from uag_common.errors import StartError, first_line
@@ -41,8 +42,9 @@ def choose_device(settings: ModelServiceSettings, place: Place = SINGLE) -> torc
         return _named(wanted, name)
     if wanted in MAPS:
         raise StartError(f"{name}={wanted}: not together with several processes (TENSOR_PARALLEL)")
+    device = _named(wanted, name)
     try:
-        return device_of(place, _named(wanted, name))
+        return device_of(place, device)
     except StartError as error:
         raise StartError(f"{name}={wanted}: {error}") from error
 
@@ -67,12 +69,11 @@ class Placement:
         self._map = MAPS.get(settings.device)
         self._memory = settings.weight_memory()
         self._device = device
-        # What is written there are weights that lie on disk otherwise than they are used.
-        self._folder = (
-            tempfile.TemporaryDirectory(prefix="uag-weights-")
-            if settings.device == OFFLOAD
-            else None
-        )
+        self._folder = None
+        if settings.device == OFFLOAD:
+            # What is written there are weights that lie on disk otherwise than they are used.
+            self._folder = tempfile.TemporaryDirectory(prefix="uag-weights-")
+            at_end(self._folder.cleanup)
 
     def arguments(self) -> dict[str, Any]:
         """For `from_pretrained`."""

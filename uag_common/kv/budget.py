@@ -21,7 +21,7 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError that says what would be right."""
-        if (size := parse_size(text)) is not None:
+        if size := parse_size(text):
             return cls(size, 1.0)
         if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", text):
             if 0 < float(match[1]) <= 95:

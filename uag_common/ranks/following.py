@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from uag_common.ranks.errors import failure
@@ -31,7 +33,7 @@ def run_follower(place: Place, work: Callable[[], None]) -> NoReturn:
     SIGINT are for the leader, which has running calls to finish."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    leader = _Leader() if place.store else None
+    leader = _Leader(place.store.parent) if place.store else None
     try:
         work()
     except Exception as error:
@@ -54,7 +56,9 @@ def _tell(place: Place, leader: _Leader | None, reason: str) -> None:
 class _Leader:
     """The socket to it. When it ends, so does this process, whatever it is doing."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        """`folder` is the leader's, which removes it unless it was killed."""
+        self._folder = folder
         self._socket = socket.socket(fileno=os.dup(STDIN))
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
             # Processes of ours must not hold the socket open.
@@ -65,6 +69,7 @@ class _Leader:
     def _follow(self) -> None:
         with suppress(OSError):
             self._socket.recv(1)
+        shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(0)
 
     def tell(self, reason: str) -> None:
