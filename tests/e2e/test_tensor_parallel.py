@@ -221,15 +221,15 @@ def test_a_model_that_nobody_can_split_is_told_at_the_start(gpt2: Path) -> None:
 
 
 @pytest.mark.full
-def test_torchrun_may_start_them(llama: Path) -> None:
+def test_torchrun_may_start_them(divisible: Path) -> None:
     address = free_address()
-    settings = {"UAG_VERIFY_MODEL": str(llama), "UAG_VERIFY_LISTEN": address}
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    settings = {"UAG_VERIFY_MODEL": str(divisible), "UAG_VERIFY_LISTEN": address}
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"]
     process = subprocess.Popen([*torchrun, "-m", "verify_service"], env={**os.environ, **settings})
     try:
         wait_for_health(address, READY, True, START_SECONDS)
         ranks = psutil.Process(process.pid).children()
-        assert len(ranks) == 2
+        assert len(ranks) == 4
         (leader,) = (rank for rank in ranks if rank.environ()["RANK"] == "0")
         leader.terminate()
         assert process.wait(QUICKLY) == 0
