@@ -37,6 +37,26 @@ SHAPE = {
     "max_position_embeddings": 256,
     "initializer_range": 0.2,
 }
+CAPPED = {
+    "head_dim": 8,
+    "sliding_window": WINDOW,
+    "attn_logit_softcapping": 2.0,
+    "final_logit_softcapping": 5.0,
+    "query_pre_attn_scalar": 8,
+}
+"""Of Gemma 2: windows, and soft caps on the logits of attention and on the last ones."""
+LONG_ROPE = {
+    "original_max_position_embeddings": BOUNDARY,
+    "rope_parameters": {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "short_factor": [1.0] * 4,
+        "long_factor": [1.0, 1.5, 2.0, 4.0],
+        "original_max_position_embeddings": BOUNDARY,
+    },
+    "pad_token_id": 0,
+}
+"""Of Phi-3: contexts longer than the boundary have other rotary frequencies."""
 
 
 def full() -> PreTrainedModel:
@@ -55,16 +75,7 @@ def sliding() -> PreTrainedModel:
 
 def capped() -> PreTrainedModel:
     """As `sliding`, with soft caps on the logits of attention and on the last ones."""
-    config = Gemma2Config(
-        **SHAPE,
-        head_dim=8,
-        num_hidden_layers=4,
-        sliding_window=WINDOW,
-        attn_logit_softcapping=2.0,
-        final_logit_softcapping=5.0,
-        query_pre_attn_scalar=8,
-    )
-    return Gemma2ForCausalLM(config)
+    return Gemma2ForCausalLM(Gemma2Config(**SHAPE, **CAPPED, num_hidden_layers=4))
 
 
 def experts() -> PreTrainedModel:
@@ -75,21 +86,7 @@ def experts() -> PreTrainedModel:
 
 def long_rope() -> PreTrainedModel:
     """Contexts of more than 24 tokens have other rotary frequencies than shorter ones."""
-    factors = [1.0, 1.5, 2.0, 4.0]
-    config = Phi3Config(
-        **SHAPE,
-        num_hidden_layers=3,
-        original_max_position_embeddings=BOUNDARY,
-        rope_parameters={
-            "rope_type": "longrope",
-            "rope_theta": 10000.0,
-            "short_factor": [1.0] * 4,
-            "long_factor": factors,
-            "original_max_position_embeddings": BOUNDARY,
-        },
-        pad_token_id=0,
-    )
-    return Phi3ForCausalLM(config)
+    return Phi3ForCausalLM(Phi3Config(**SHAPE, **LONG_ROPE, num_hidden_layers=3))
 
 
 KINDS: tuple[Callable[[], PreTrainedModel], ...] = (full, sliding, capped, experts, long_rope)

@@ -21,10 +21,10 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from tests.engine.networks import CAPPED, LONG_ROPE
+
 VOCABULARY = 402
 """Not divisible by four, as those of some models are not."""
-WINDOW = 8
-BOUNDARY = 24
 SHAPE = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -48,31 +48,13 @@ def mixtral() -> PreTrainedModel:
 
 def gemma2() -> PreTrainedModel:
     """Windows, soft caps, and one matrix for both embeddings."""
-    config = Gemma2Config(
-        **SHAPE,
-        head_dim=8,
-        sliding_window=WINDOW,
-        attn_logit_softcapping=2.0,
-        final_logit_softcapping=5.0,
-        query_pre_attn_scalar=8,
-    )
-    return Gemma2ForCausalLM(config)
+    return Gemma2ForCausalLM(Gemma2Config(**SHAPE, **CAPPED))
 
 
 def phi3() -> PreTrainedModel:
     """Fused projections, which are gathered, so that each process has all heads; two regimes of
     rotary embeddings."""
-    rope = {
-        "rope_type": "longrope",
-        "rope_theta": 10000.0,
-        "short_factor": [1.0] * 4,
-        "long_factor": [1.0, 1.5, 2.0, 4.0],
-        "original_max_position_embeddings": BOUNDARY,
-    }
-    config = Phi3Config(
-        **SHAPE, original_max_position_embeddings=BOUNDARY, rope_parameters=rope, pad_token_id=0
-    )
-    return Phi3ForCausalLM(config)
+    return Phi3ForCausalLM(Phi3Config(**SHAPE, **LONG_ROPE))
 
 
 def qwen2() -> PreTrainedModel:
