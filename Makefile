@@ -6,13 +6,19 @@ READY := $(VENV)/.ready
 SCAN := $(VENV)/scan
 PACKAGES := uag_common draft_service verify_service orchestrator tests benchmarks examples setup.py
 
-.PHONY: demo test test-full lint contract docs conformance lossless clean
+.PHONY: demo bench test test-full lint contract docs conformance lossless clean
 
-# Handed over by the environment: a prompt may hold anything that a shell would act on.
+# Handed over by the environment: a prompt, or the name of a file, may hold anything that a shell
+# would act on.
 export DEMO_PROMPT := $(value PROMPT)
+export BENCH_PROMPTS := $(value PROMPTS)
 
 demo: $(READY)
 	@$(BIN)/uag demo $${DEMO_PROMPT:+-- "$$DEMO_PROMPT"}
+
+# Beside transformers, an hour or more; PROMPTS=file takes your own.
+bench: $(READY)
+	@$(BIN)/python -m benchmarks.side_by_side $${BENCH_PROMPTS:+--prompts "$$BENCH_PROMPTS"}
 
 test: lint $(SCAN)/.ready
 	$(BIN)/python -m pytest -m "not full"
@@ -54,7 +60,7 @@ $(READY): pyproject.toml constraints.txt setup.py $(shell find protos -name '*.p
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		setuptools grpcio-tools
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		--no-build-isolation --editable ".[engine,quantized,dev]"
+		--no-build-isolation --editable ".[engine,quantized,bench,dev]"
 	@touch $(READY)
 
 # The scanner of manifests pins a hundred packages, some of which the project needs in other versions.

@@ -19,7 +19,8 @@ import torch
 
 from benchmarks.prompts import PROMPTS, read_prompts
 from draft_service.commands import OpenCommand, ProposeCommand
-from draft_service.drafter import CausalDrafter, DraftToken
+from draft_service.drafter import CausalDrafter
+from draft_service.drafting import Drafting
 from orchestrator.request import Prompt
 from orchestrator.side import Side, open_conversion
 from uag_common.common_prefix import common_prefix
@@ -121,10 +122,10 @@ def guess(
 
 
 def drafted(model: LanguageModel, drafter: CausalDrafter, command: ProposeCommand) -> list[int]:
-    tokens: list[DraftToken] = []
+    tokens = Drafting(lambda: False)
     drafter.begin(command)
     run_step(model, drafter.draft(command, tokens))
-    return [token.id for token in tokens]
+    return [token.id for token in tokens.new()]
 
 
 def dice(sampling: Sampling, kind: Dice) -> Sampling:

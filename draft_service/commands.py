@@ -44,7 +44,8 @@ class OpenCommand:
 @dataclass(frozen=True, slots=True)
 class ProposeCommand:
     """Roll back to `keep` tokens, append, draft up to `max_tokens` from there; `position` is where
-    the first of them stands in the answer."""
+    the first of them stands in the answer. `stream`: each token is told of as soon as it is there.
+    """
 
     keep: int
     kept: ContextVersion
@@ -52,12 +53,13 @@ class ProposeCommand:
     max_tokens: int
     min_probability: float
     position: NoisePosition | None = None
+    stream: bool = False
 
     def check(self, model: ModelDescription, sampling: Sampling) -> None:
         """Raises InvalidRequestError or PromptTooLongError. Whether the kept tokens are those that
         are meant is not told here."""
-        if not 1 <= self.max_tokens <= MAX_DRAFT_TOKENS:
-            raise InvalidRequestError("propose.max_tokens", f"must be from 1 to {MAX_DRAFT_TOKENS}")
+        if not 0 <= self.max_tokens <= MAX_DRAFT_TOKENS:
+            raise InvalidRequestError("propose.max_tokens", f"must be from 0 to {MAX_DRAFT_TOKENS}")
         if not 0.0 <= self.min_probability <= 1.0:
             raise InvalidRequestError("propose.min_probability", "must be from 0 to 1")
         if self.position is None and not sampling.greedy:

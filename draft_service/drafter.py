@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
 from draft_service.commands import OpenCommand, ProposeCommand
+from draft_service.drafting import Drafting, DraftToken
 from uag_common.decoding import Choice, Decoding
 from uag_common.decoding_check import fields_of
 from uag_common.model import Forward, Model, Step
@@ -20,14 +20,7 @@ class ProposalEnd(Enum):
     EOS = "eos"
     LOW_PROBABILITY = "low_probability"
     CONTEXT_LIMIT = "context_limit"
-
-
-@dataclass(frozen=True, slots=True)
-class DraftToken:
-    """A drafted id and the draft model's probability of it."""
-
-    id: int
-    probability: float
+    SUPERSEDED = "superseded"
 
 
 class CausalDrafter:
@@ -99,9 +92,11 @@ class CausalDrafter:
             self._chooser.move(command.position)
         return rolled_back
 
-    def draft(self, command: ProposeCommand, tokens: list[DraftToken]) -> Step[ProposalEnd]:
+    def draft(self, command: ProposeCommand, tokens: Drafting) -> Step[ProposalEnd]:
         """Drafts into `tokens`, one after another; gives why no more come."""
         while len(tokens) < command.max_tokens:
+            if tokens.superseded():
+                return ProposalEnd.SUPERSEDED
             found = yield from self._next(command.min_probability)
             if isinstance(found, ProposalEnd):
                 return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import closing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, closing
 
 from draft_service.commands import OpenCommand, ProposeCommand
 from draft_service.drafter import ProposalEnd
+from draft_service.drafting import DraftToken
 from draft_service.session import DraftSession, Proposal
 from uag.draft.v1 import draft_pb2 as pb
 from uag.draft.v1 import draft_pb2_grpc
@@ -15,6 +16,7 @@ from uag_common.rpc.decoding_messages import decode_position, decode_prefix, dec
 from uag_common.rpc.loaded_model import LoadedModel, ModelSlot
 from uag_common.rpc.metadata import Context
 from uag_common.rpc.model_messages import decode_version, encode_time
+from uag_common.rpc.read_ahead import ReadAhead
 from uag_common.telemetry.attributes import (
     APPENDED,
     CACHE_LENGTH,
@@ -39,6 +41,7 @@ _END_TO_PB = {
     ProposalEnd.EOS: pb.PROPOSAL_END_EOS,
     ProposalEnd.LOW_PROBABILITY: pb.PROPOSAL_END_LOW_PROBABILITY,
     ProposalEnd.CONTEXT_LIMIT: pb.PROPOSAL_END_CONTEXT_LIMIT,
+    ProposalEnd.SUPERSEDED: pb.PROPOSAL_END_SUPERSEDED,
 }
 
 
@@ -56,25 +59,45 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
         async with loaded.session() as room:
-            with closing(DraftSession(loaded.model, loaded.batcher, loaded.prefixes)) as session:
-                async for request in request_iterator:
+            with (
+                closing(DraftSession(loaded.model, loaded.batcher, loaded.prefixes)) as session,
+                closing(ReadAhead(request_iterator)) as requests,
+            ):
+                while (read := await requests.next()) is not None:
+                    request, superseded = read
+                    last: pb.SessionResponse | None = None
                     with room.command(_span(request), METHOD, request.traceparent):
-                        answer = await self._answer(loaded, session, request)
+                        answers = self._answers(loaded, session, request, superseded)
+                        async with aclosing(answers):
+                            async for answer in answers:
+                                if _ends(answer):
+                                    last = answer
+                                else:
+                                    yield answer
                         room.hold(session.context_length)
-                    yield answer
+                    if last is not None:
+                        # Outside of its span, which tells of the work and not of the way back.
+                        yield last
 
-    async def _answer(
-        self, loaded: LoadedModel, session: DraftSession, request: pb.SessionRequest
-    ) -> pb.SessionResponse:
+    async def _answers(
+        self,
+        loaded: LoadedModel,
+        session: DraftSession,
+        request: pb.SessionRequest,
+        superseded: Callable[[], bool],
+    ) -> AsyncGenerator[pb.SessionResponse, None]:
         match request.WhichOneof("command"):
             case "open":
                 loaded.check_tokenizer(request.open.tokenizer_sha256)
                 opened = await _open(loaded, session, _decode_open(request.open))
-                return pb.SessionResponse(opened=opened)
+                yield pb.SessionResponse(opened=opened)
             case "propose":
-                tell({ROUND: request.propose.round})
-                proposal = await _propose(session, self._decode_propose(request.propose))
-                return pb.SessionResponse(proposed=_encode(request.propose.round, proposal))
+                message = request.propose
+                tell({ROUND: message.round})
+                told = _propose(session, self._decode_propose(message), superseded)
+                async with aclosing(told):
+                    async for each in told:
+                        yield pb.SessionResponse(proposed=_encode(message.round, each))
             case _:
                 raise InvalidRequestError("command", "must be `open` or `propose`")
 
@@ -88,7 +111,13 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
             max_tokens=message.max_tokens,
             min_probability=message.min_probability if given else self._min_probability,
             position=decode_position(message.position) if placed else None,
+            stream=message.stream,
         )
+
+
+def _ends(answer: pb.SessionResponse) -> bool:
+    """Whether a command has no more answers than this."""
+    return answer.HasField("opened") or bool(answer.proposed.end)
 
 
 def _span(request: pb.SessionRequest) -> str:
@@ -102,18 +131,34 @@ async def _open(loaded: LoadedModel, session: DraftSession, command: OpenCommand
     return pb.Opened(time=encode_time(done.time), cached_tokens=done.value)
 
 
-async def _propose(session: DraftSession, command: ProposeCommand) -> Proposal:
+async def _propose(
+    session: DraftSession, command: ProposeCommand, superseded: Callable[[], bool]
+) -> AsyncGenerator[tuple[DraftToken, ...] | Proposal, None]:
     tell({KEPT: command.keep, APPENDED: len(command.append_ids), PLANNED: command.max_tokens})
-    proposal = await session.propose(command)
+    if not command.stream:
+        proposal = await session.propose(command, superseded)
+        _tell_end(session, proposal, len(proposal.tokens))
+        yield proposal
+        return
+    drafted = 0
+    async with aclosing(session.stream(command, superseded)) as told:
+        async for each in told:
+            if isinstance(each, Proposal):
+                _tell_end(session, each, drafted + len(each.tokens))
+            else:
+                drafted += len(each)
+            yield each
+
+
+def _tell_end(session: DraftSession, proposal: Proposal, drafted: int) -> None:
     tell(
         {
-            DRAFTED: len(proposal.tokens),
+            DRAFTED: drafted,
             ROLLED_BACK: proposal.rolled_back,
             PROPOSAL_END: proposal.end.value,
             CACHE_LENGTH: session.context_length,
         }
     )
-    return proposal
 
 
 def _decode_open(message: pb.Open) -> OpenCommand:
@@ -129,11 +174,16 @@ def _decode_open(message: pb.Open) -> OpenCommand:
     )
 
 
-def _encode(round_number: int, proposal: Proposal) -> pb.Proposed:
-    tokens = (pb.DraftToken(id=t.id, probability=t.probability) for t in proposal.tokens)
+def _encode(round_number: int, told: tuple[DraftToken, ...] | Proposal) -> pb.Proposed:
+    if not isinstance(told, Proposal):
+        return pb.Proposed(round=round_number, tokens=map(_encode_token, told))
     return pb.Proposed(
         round=round_number,
-        tokens=tokens,
-        end=_END_TO_PB[proposal.end],
-        time=encode_time(proposal.time),
+        tokens=map(_encode_token, told.tokens),
+        end=_END_TO_PB[told.end],
+        time=encode_time(told.time),
     )
+
+
+def _encode_token(token: DraftToken) -> pb.DraftToken:
+    return pb.DraftToken(id=token.id, probability=token.probability)

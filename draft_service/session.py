@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from draft_service.commands import OpenCommand, ProposeCommand
-from draft_service.drafter import CausalDrafter, DraftToken, ProposalEnd
+from draft_service.drafter import CausalDrafter, ProposalEnd
+from draft_service.drafting import Drafting, DraftToken
 from uag_common.batching.batcher import Batcher, BatchSession
 from uag_common.batching.job import Opening
 from uag_common.batching.timing import StepTime, Timed
@@ -22,7 +24,8 @@ from uag_common.telemetry.spans import past_span
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What was drafted, why it ended, what it took, and how many tokens were rolled back before."""
+    """What was drafted and not told before, why it ended, what it took, and how many tokens were
+    rolled back before."""
 
     tokens: tuple[DraftToken, ...]
     end: ProposalEnd
@@ -56,14 +59,37 @@ class DraftSession:
         first = Opening(len(command.context_ids), self._drafter.is_ready)
         return await self._work.run(self._drafter.open, "open", first)
 
-    async def propose(self, command: ProposeCommand) -> Proposal:
-        """Raises InvalidRequestError, PromptTooLongError or StaleContextError before any model
+    async def propose(
+        self, command: ProposeCommand, superseded: Callable[[], bool] = lambda: False
+    ) -> Proposal:
+        """It ends before its next token once it is `superseded`, which is asked on the model's
+        thread. Raises InvalidRequestError, PromptTooLongError or StaleContextError before any model
         runs."""
+        return await self._draft(command, Drafting(superseded))
+
+    async def stream(
+        self, command: ProposeCommand, superseded: Callable[[], bool]
+    ) -> AsyncGenerator[tuple[DraftToken, ...] | Proposal, None]:
+        """As `propose`, but tokens as they come, then the proposal with the rest of them."""
+        tokens = Drafting(superseded, asyncio.get_running_loop())
+        running = asyncio.ensure_future(self._draft(command, tokens))
+        running.add_done_callback(tokens.wake)
+        try:
+            while True:
+                await tokens.changed()
+                if running.done():
+                    yield running.result()
+                    return
+                if some := tokens.new():
+                    yield some
+        finally:
+            running.cancel()
+
+    async def _draft(self, command: ProposeCommand, tokens: Drafting) -> Proposal:
         drafter, work = self._drafter, self._work
         if drafter is None or work is None:
             raise InvalidRequestError("propose", "the session must be opened first")
         drafter.check_propose(command)
-        tokens: list[DraftToken] = []
         rollback = _Rollback()
 
         def step() -> Step[ProposalEnd]:
@@ -73,7 +99,7 @@ class DraftSession:
 
         done = await work.run(step, "propose")
         rollback.show()
-        return Proposal(tuple(tokens), done.value, done.time, rollback.tokens)
+        return Proposal(tokens.new(), done.value, done.time, rollback.tokens)
 
     def close(self) -> None:
         """Ends the session on the model's thread, after the step that runs there; does not wait."""

@@ -48,7 +48,13 @@ async def _serve(settings: OrchestratorSettings, telemetry: Telemetry) -> None:
     verify = ModelPeer("verify service", VERIFY_SERVICE, settings.verify, show_peers)
     await show_peers()
     pair, preparation = Pair(settings, draft, verify), Preparation()
-    defaults = Defaults(settings.max_new_tokens, settings.draft_tokens, settings.share_prefixes)
+    defaults = Defaults(
+        max_new_tokens=settings.max_new_tokens,
+        draft_tokens=settings.draft_tokens,
+        forced_draft_tokens=settings.forced_draft_tokens,
+        lookup_tokens=settings.lookup_tokens,
+        share_prefixes=settings.share_prefixes,
+    )
     request_log = RequestLog(settings.log_requests)
     answering = Answering(pair, preparation, defaults, metrics, request_log)
     servicer = OrchestratorServicer(answering, pair, preparation)

@@ -70,10 +70,11 @@ class AnswerMetrics:
             buckets=TOKEN_BUCKETS,
         )
         self._drafts_done = self._counter(
-            "uag_spec_decode_num_drafts", "Rounds with at least one candidate."
+            "uag_spec_decode_num_drafts", "Rounds with at least one candidate of the draft model."
         )
         self._proposed = self._counter(
-            "uag_spec_decode_num_draft_tokens", "Candidates: target tokens sent for verification."
+            "uag_spec_decode_num_draft_tokens",
+            "Candidates of the draft model: target tokens sent for verification.",
         )
         self._examined = self._counter(
             "uag_spec_decode_num_examined_tokens",
@@ -94,9 +95,18 @@ class AnswerMetrics:
         )
         # Looked up for each candidate.
         self._examined_at, self._accepted_at = cache(examined_at.labels), cache(accepted_at.labels)
+        self._copied = self._counter(
+            "uag_lookup_tokens", "Candidates that were looked up in earlier text."
+        )
+        self._copied_examined = self._counter(
+            "uag_lookup_examined_tokens", "Of these, those that were looked at."
+        )
+        self._copied_accepted = self._counter(
+            "uag_lookup_accepted_tokens", "Of these, those that the target chose itself."
+        )
         self._accepted_length = Histogram(
             "uag_spec_decode_accepted_length",
-            "Accepted candidates of a round with candidates.",
+            "Accepted candidates of a round with candidates of the draft model.",
             registry=self._registry,
             buckets=TOKEN_BUCKETS,
         )
@@ -152,11 +162,13 @@ class AnswerMetrics:
         self._round.labels(_word(drafted)).observe(seconds)
         self._convert.observe(convert_seconds)
 
-    def verified(self, candidates: int, examined: int, accepted: int, committed: int) -> None:
-        self._generated.inc(committed)
-        self._rounds_done.labels(_word(candidates > 0)).inc()
-        if not candidates:
-            return
+    def committed(self, tokens: int, *, drafted: bool) -> None:
+        """By a round, which had candidates or not."""
+        self._generated.inc(tokens)
+        self._rounds_done.labels(_word(drafted)).inc()
+
+    def examined(self, candidates: int, examined: int, accepted: int) -> None:
+        """Of the draft model's candidates in a round."""
         self._drafts_done.inc()
         self._proposed.inc(candidates)
         self._examined.inc(examined)
@@ -166,6 +178,12 @@ class AnswerMetrics:
             self._examined_at(place).inc()
         for place in range(accepted):
             self._accepted_at(place).inc()
+
+    def copied(self, candidates: int, examined: int, accepted: int) -> None:
+        """As `examined`, of candidates that were looked up."""
+        self._copied.inc(candidates)
+        self._copied_examined.inc(examined)
+        self._copied_accepted.inc(accepted)
 
     def answered(
         self, reason: FinishReason, seconds_per_token: float | None, queue_seconds: float

@@ -86,9 +86,11 @@ class Answering:
         if request.constraint is not None:
             await self._preparation.check(request.constraint)
         observations = [record.observe(choice) for choice in range(resolved.n)]
-        plan = AnswerPlan(self._pair, resolved, target, prompt, observations, end)
+        plan = AnswerPlan(
+            self._pair, resolved, target, prompt, self._preparation, observations, end
+        )
         record.resolved(resolved, plan.target_model_id, plan.draft_model_id, len(prompt.ids))
-        await plan.prepare_drafts(self._preparation)
+        await plan.prepare()
         return plan
 
     def cancel_all(self) -> None:
@@ -127,6 +129,7 @@ def _started(plan: AnswerPlan, trace_id: str, prefilled: Prefilled) -> Started:
         request=plan.resolved.request,
         prompt_tokens=len(plan.prompt.ids),
         draft_tokens=plan.resolved.draft_tokens,
+        lookup_tokens=plan.resolved.lookup_tokens,
         target_model_id=plan.target_model_id,
         draft_model_id=plan.draft_model_id,
         trace_id=trace_id,

@@ -77,6 +77,11 @@ class DraftContext:
         return self._conversion.position
 
     @property
+    def may_go_on(self) -> bool:
+        """As `Conversion.may_go_on`."""
+        return self._conversion.may_go_on
+
+    @property
     def problem(self) -> str:
         """Why the draft cannot follow a context that has no room."""
         return f"the draft's context of {self._limit} tokens is full, and too short to slide"

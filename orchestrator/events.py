@@ -15,6 +15,7 @@ class TokenSource(Enum):
     DRAFT = "draft"
     CORRECTION = "correction"
     BONUS = "bonus"
+    LOOKUP = "lookup"
 
 
 class FinishReason(Enum):
@@ -77,6 +78,7 @@ class Started:
     request: AnswerRequest
     prompt_tokens: int
     draft_tokens: int
+    lookup_tokens: int
     target_model_id: str
     draft_model_id: str
     trace_id: str
@@ -123,6 +125,10 @@ class SpeculationFigures:
     accepted_by_position: tuple[int, ...]
     rollbacks: int
     draft_tokens_not_representable: int
+    lookup_rounds: int
+    lookup_proposed: int
+    lookup_examined: int
+    lookup_accepted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,7 @@ class TimeFigures:
     verify_seconds: float
     queue_seconds: float
     network_seconds: float
+    plan_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

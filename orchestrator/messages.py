@@ -44,6 +44,7 @@ _SOURCES = {
     TokenSource.DRAFT: pb.TOKEN_SOURCE_DRAFT,
     TokenSource.CORRECTION: pb.TOKEN_SOURCE_CORRECTION,
     TokenSource.BONUS: pb.TOKEN_SOURCE_BONUS,
+    TokenSource.LOOKUP: pb.TOKEN_SOURCE_LOOKUP,
 }
 _REASONS = {
     FinishReason.EOS: pb.FINISH_REASON_EOS,
@@ -172,6 +173,7 @@ def _decode_speculation(message: pb.SpeculationOptions) -> SpeculationOptions:
     given = message.HasField
     return SpeculationOptions(
         draft_tokens=message.draft_tokens if given("draft_tokens") else None,
+        lookup_tokens=message.lookup_tokens if given("lookup_tokens") else None,
         mode=_decode_enum("speculation.mode", message.mode, _MODES, SpeculationMode.AUTO),
         min_probability=message.min_probability if given("min_probability") else None,
         on_draft_failure=_decode_enum(
@@ -216,6 +218,7 @@ def encode_parameters(request: AnswerRequest) -> pb.GenerateRequest:
 def _encode_speculation(speculation: SpeculationOptions) -> pb.SpeculationOptions:
     return pb.SpeculationOptions(
         draft_tokens=speculation.draft_tokens,
+        lookup_tokens=speculation.lookup_tokens,
         mode=_MODES[speculation.mode],
         min_probability=speculation.min_probability,
         on_draft_failure=_POLICIES[speculation.on_draft_failure],
@@ -243,6 +246,7 @@ def encode_started(started: Started) -> pb.Started:
         prompt_tokens=started.prompt_tokens,
         max_new_tokens=started.request.max_new_tokens,
         draft_tokens=started.draft_tokens,
+        lookup_tokens=started.lookup_tokens,
         target_model_id=started.target_model_id,
         draft_model_id=started.draft_model_id,
         cached_tokens=started.prefilled.cached_tokens,

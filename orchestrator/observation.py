@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from orchestrator.answer_metrics import AnswerMetrics
-from orchestrator.events import Degraded, FinishReason
+from orchestrator.drafter import Guess
+from orchestrator.events import Degraded, FinishReason, TokenSource
 from orchestrator.sessions import DraftCommand, ExchangeTime, Opened
 from orchestrator.tally import Tally
 from uag_common.telemetry.attributes import (
@@ -20,6 +21,7 @@ from uag_common.telemetry.attributes import (
     CHOICE,
     COMMITTED,
     CONTEXT_LENGTH,
+    COPIED,
     DRAFTED,
     EXAMINED,
     KEPT,
@@ -145,15 +147,25 @@ class Observation:
         self._metrics.unconverted(draft_tokens)
         tell({UNCONVERTED: draft_tokens})
 
-    def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
-        self.tally.verified(candidates, accepted, committed, spent)
+    def planning(self) -> AbstractContextManager[None]:
+        """Around the choice of what to guess, which looks up earlier text."""
+        return self.tally.planning()
+
+    def verified(self, guess: Guess, accepted: int, committed: int, spent: ExchangeTime) -> None:
+        candidates, copied = len(guess.ids), guess.source is TokenSource.LOOKUP
+        self.tally.verified(candidates, accepted, committed, spent, copied=copied)
         self._round.verified = candidates
         examined = min(committed, candidates)
-        self._metrics.verified(candidates, examined, accepted, committed)
+        self._metrics.committed(committed, drafted=candidates > 0)
+        if copied:
+            self._metrics.copied(candidates, examined, accepted)
+        elif candidates:
+            self._metrics.examined(candidates, examined, accepted)
         self._context_length += committed
         tell(
             {
                 PROPOSED: candidates,
+                COPIED: candidates if copied else 0,
                 EXAMINED: examined,
                 ACCEPTED: accepted,
                 COMMITTED: committed,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from orchestrator.draft_client import DraftClient, DraftOptions
+from orchestrator.growing_lookup import Memory
 from orchestrator.peer import ModelPeer
 from orchestrator.settings import OrchestratorSettings
 from orchestrator.side import Side
+from orchestrator.speculation.earlier_answers import EarlierAnswers
+from orchestrator.speculation.figures import PairFigures
+from orchestrator.speculation.known_figures import KnownFigures
 from orchestrator.verify_client import VerifyClient, VerifyOptions
 from uag_common.errors import PeerUnavailableError
+from uag_common.model import ModelDescription
 
 
 class Pair:
@@ -17,6 +22,8 @@ class Pair:
         self._settings = settings
         self._draft = draft
         self._verify = verify
+        self._figures = KnownFigures()
+        self._remembered: tuple[ModelDescription, EarlierAnswers] | None = None
 
     @property
     def target(self) -> Side:
@@ -38,6 +45,24 @@ class Pair:
     @property
     def draft_reason(self) -> str:
         return self._draft.reason
+
+    @property
+    def may_run_ahead(self) -> bool:
+        """Whether the draft model may run beside the target."""
+        return self._settings.draft_ahead
+
+    def figures(self, target: Side, draft: Side | None) -> PairFigures:
+        """What is known of how these two work together."""
+        return self._figures.of(target.description, None if draft is None else draft.description)
+
+    def memory(self, target: Side, key: bytes) -> Memory | None:
+        """Earlier answers of the target that a request with this key may look up."""
+        if not key or not self._settings.lookup_memory_tokens:
+            return None
+        if self._remembered is None or self._remembered[0] != target.description:
+            answers = EarlierAnswers(self._settings.lookup_memory_tokens)
+            self._remembered = (target.description, answers)
+        return Memory(self._remembered[1], key)
 
     def verify_session(self, target: Side, options: VerifyOptions) -> VerifyClient:
         return VerifyClient(

@@ -109,6 +109,7 @@ class SpeculationOptions:
     """How to draft. Nothing here changes a token of the answer."""
 
     draft_tokens: int | None = None
+    lookup_tokens: int | None = None
     mode: SpeculationMode = SpeculationMode.AUTO
     min_probability: float | None = None
     on_draft_failure: DraftFailurePolicy = DraftFailurePolicy.DEGRADE

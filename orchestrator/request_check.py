@@ -20,6 +20,7 @@ from orchestrator.request import (
 from uag_common.decoding_check import MAX_PRIORITY, check_sampling
 from uag_common.errors import InvalidRequestError
 from uag_common.limits import (
+    MAX_CANDIDATES,
     MAX_DRAFT_TOKENS,
     MAX_TOP_LOGPROBS,
     check_above_zero,
@@ -93,14 +94,19 @@ def _check_speculation(speculation: SpeculationOptions) -> None:
             "speculation.draft_tokens",
             f"is {tokens}, must be from 0 (never draft) to {MAX_DRAFT_TOKENS}",
         )
+    lookup = speculation.lookup_tokens
+    if lookup is not None and not 0 <= lookup <= MAX_CANDIDATES:
+        raise InvalidRequestError(
+            "speculation.lookup_tokens",
+            f"is {lookup}, must be from 0 (never look up) to {MAX_CANDIDATES}",
+        )
     check_range("speculation.min_probability", speculation.min_probability, 0, 1)
     if mode is SpeculationMode.FORCE and tokens == 0:
         raise InvalidRequestError("speculation.draft_tokens", "is 0, but the mode is FORCE")
     if mode is SpeculationMode.OFF:
-        if tokens:
-            raise InvalidRequestError(
-                "speculation.draft_tokens", f"is {tokens}, but the mode is OFF"
-            )
+        for name, most in (("draft_tokens", tokens), ("lookup_tokens", lookup)):
+            if most:
+                raise InvalidRequestError(f"speculation.{name}", f"is {most}, but the mode is OFF")
         if speculation.on_draft_failure is DraftFailurePolicy.FAIL:
             raise InvalidRequestError(
                 "speculation.on_draft_failure", "is FAIL, but the mode is OFF"

@@ -23,6 +23,8 @@ class Defaults:
 
     max_new_tokens: int
     draft_tokens: int
+    forced_draft_tokens: int
+    lookup_tokens: int
     share_prefixes: bool
 
 
@@ -34,6 +36,7 @@ class Resolved:
     request: AnswerRequest
     max_new_tokens: int
     draft_tokens: int
+    lookup_tokens: int
     n: int
     prefix: PrefixReuse
     end_ids: tuple[int, ...]
@@ -68,6 +71,7 @@ def resolve(request: AnswerRequest, defaults: Defaults, target: ModelDescription
     _check_ids(request, target)
     eos_ids = frozenset() if request.stopping.ignore_eos else frozenset(target.roles.eos_ids)
     draft_tokens = _draft_tokens(request, defaults)
+    lookup_tokens = _lookup_tokens(request, defaults)
     whole = replace(
         request,
         max_new_tokens=max_new_tokens,
@@ -77,12 +81,15 @@ def resolve(request: AnswerRequest, defaults: Defaults, target: ModelDescription
             temperature=request.sampling.temperature or 0.0,
             seed=_seed(request),
         ),
-        speculation=replace(request.speculation, draft_tokens=draft_tokens),
+        speculation=replace(
+            request.speculation, draft_tokens=draft_tokens, lookup_tokens=lookup_tokens
+        ),
     )
     return Resolved(
         request=whole,
         max_new_tokens=max_new_tokens,
         draft_tokens=draft_tokens,
+        lookup_tokens=lookup_tokens,
         n=n,
         prefix=_prefix_reuse(request, n, share=defaults.share_prefixes),
         end_ids=tuple(dict.fromkeys((*sorted(eos_ids), *request.stopping.stop_token_ids))),
@@ -144,8 +151,15 @@ def _draft_tokens(request: AnswerRequest, defaults: Defaults) -> int:
     if speculation.draft_tokens is not None:
         return speculation.draft_tokens
     if speculation.mode is SpeculationMode.FORCE:
-        return max(1, defaults.draft_tokens)
+        return defaults.forced_draft_tokens
     return defaults.draft_tokens
+
+
+def _lookup_tokens(request: AnswerRequest, defaults: Defaults) -> int:
+    given = request.speculation.lookup_tokens
+    if given is not None:
+        return given
+    return defaults.lookup_tokens if request.speculation.mode is SpeculationMode.AUTO else 0
 
 
 def _seed(request: AnswerRequest) -> int | None:

@@ -5,11 +5,13 @@ The one truth is `context`: prompt and committed target ids. Everything else fol
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from orchestrator.answer_end import AnswerEnd, AnswerOverError
-from orchestrator.drafter import Drafter
+from orchestrator.drafter import NO_GUESS, Drafter, Guess, Verdict
 from orchestrator.events import (
     CommittedToken,
     Delta,
@@ -24,6 +26,7 @@ from orchestrator.events import (
 from orchestrator.observation import Observation
 from orchestrator.sessions import Chosen, VerifyPort
 from orchestrator.stopping import AnswerText, EosStop, SequenceStop, Stop, TokenStop
+from uag_common.abandon import abandon
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice
 from uag_common.errors import PeerUnavailableError
@@ -96,14 +99,14 @@ class RoundLoop:
                 prefilled, first = await self._prefill()
             yield prefilled
             if first is not None:
-                self._commit(0, (), first)
+                self._commit(0, NO_GUESS, first)
             round_number = 0
             while self._finish is None:
-                for delta in self._released():
-                    yield delta
                 round_number += 1
-                with self._observation.round(round_number):
-                    await self._round(round_number)
+                released = self._released()
+                async with self._beside(round_number):
+                    for delta in released:
+                        yield delta
             self._text.finish()
             for delta in self._released():
                 yield delta
@@ -129,18 +132,36 @@ class RoundLoop:
         )
         return Prefilled(opened.cached_tokens, prompt), chosen
 
+    @asynccontextmanager
+    async def _beside(self, round_number: int) -> AsyncIterator[None]:
+        """Runs a round while the block is in hand: what is said goes out while the target computes
+        what comes next, so that no client's pace is added to the target's."""
+        running = asyncio.create_task(self._observed_round(round_number))
+        try:
+            # It gets as far as to have asked the target.
+            await asyncio.sleep(0)
+            yield
+            await running
+        finally:
+            abandon(running)
+
+    async def _observed_round(self, round_number: int) -> None:
+        with self._observation.round(round_number):
+            await self._round(round_number)
+
     async def _round(self, round_number: int) -> None:
         try:
             async with self._end.bounding():
-                candidates = await self._drafter.propose(round_number, self._room())
+                guess = await self._drafter.propose(round_number, self._room())
                 self._check_draft()
                 version = ContextVersion.of(self._context, len(self._context))
-                chosen = await self._verify.verify(round_number, version, candidates)
+                chosen = await self._verify.verify(round_number, version, guess.ids)
         except AnswerOverError as over:
             self._finish = over.reason
             return
-        committed, accepted = self._commit(round_number, candidates, chosen)
-        self._observation.verified(len(candidates), accepted, committed, chosen.time)
+        self._drafter.learn(Verdict(len(guess.ids), len(chosen.accepted), chosen.time))
+        committed, accepted = self._commit(round_number, guess, chosen)
+        self._observation.verified(guess, accepted, committed, chosen.time)
 
     def _check_draft(self) -> None:
         degraded = self._drafter.degraded
@@ -156,12 +177,10 @@ class RoundLoop:
         )
         return min(left - 1, MAX_CANDIDATES)
 
-    def _commit(
-        self, round_number: int, candidates: Sequence[int], chosen: Chosen
-    ) -> tuple[int, int]:
+    def _commit(self, round_number: int, guess: Guess, chosen: Chosen) -> tuple[int, int]:
         """Takes the block up to where the answer ends inside it: how many tokens that are, and how
         many of them were candidates."""
-        block = _block(candidates, chosen)
+        block = _block(guess, chosen)
         for position, (choice, source) in enumerate(block):
             self._context.append(choice.id)
             self._held.append(_Held(choice, source, round_number, position))
@@ -171,7 +190,7 @@ class RoundLoop:
         taken = block[: position + 1]
         if self._finish is None:
             self._drafter.commit([choice.id for choice, _ in taken])
-        return len(taken), sum(source is TokenSource.DRAFT for _, source in taken)
+        return len(taken), min(len(taken), len(chosen.accepted))
 
     def _reason(self, token_id: int) -> FinishReason | None:
         self._stop = self._text.push(token_id)
@@ -223,15 +242,15 @@ class RoundLoop:
         )
 
 
-def _block(candidates: Sequence[int], chosen: Chosen) -> list[tuple[Choice, TokenSource]]:
+def _block(guess: Guess, chosen: Chosen) -> list[tuple[Choice, TokenSource]]:
     """What a verification commits, each token with who said it first."""
-    if not candidates:
+    if not guess.ids:
         own = TokenSource.TARGET
-    elif len(chosen.accepted) == len(candidates):
+    elif len(chosen.accepted) == len(guess.ids):
         own = TokenSource.BONUS
     else:
         own = TokenSource.CORRECTION
-    return [*((choice, TokenSource.DRAFT) for choice in chosen.accepted), (chosen.next, own)]
+    return [*((choice, guess.source) for choice in chosen.accepted), (chosen.next, own)]
 
 
 def _what_stopped(stop: Stop | None) -> str | int | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from orchestrator.running_draft import RunningDraft
 from uag_common.batching.timing import StepTime
 from uag_common.context import ContextVersion
 from uag_common.decoding import Choice, NoisePosition
@@ -26,7 +27,8 @@ class ExchangeTime:
 
 @dataclass(frozen=True, slots=True)
 class DraftCommand:
-    """Roll back to `keep` tokens of the draft's context, append, draft up to `max_tokens`."""
+    """Roll back to `keep` tokens of the draft's context, append, draft up to `max_tokens`.
+    `min_probability`: as in the contract; None leaves it to the service."""
 
     round: int
     keep: int
@@ -34,14 +36,16 @@ class DraftCommand:
     append_ids: tuple[int, ...]
     max_tokens: int
     position: NoisePosition
+    min_probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """Draft ids, in the draft's vocabulary."""
+    """Draft ids, in the draft's vocabulary, and how probable the draft thinks each of them."""
 
     ids: tuple[int, ...]
     time: ExchangeTime
+    probabilities: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,12 @@ class DraftPort(Protocol):
 
     async def open(self, context_ids: Sequence[int], answer_start: int) -> ExchangeTime: ...
 
-    async def propose(self, command: DraftCommand) -> Drafted: ...
+    async def propose(self, command: DraftCommand) -> Drafted:
+        """Ends what still runs of an earlier command, and gives all tokens of this one."""
+
+    def run(self, command: DraftCommand) -> RunningDraft:
+        """As `propose`, but does not wait: the tokens come as they are drafted, until the next
+        command."""
 
     def close(self) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from uag_common.limits import MAX_DRAFT_TOKENS
+from uag_common.limits import MAX_CANDIDATES, MAX_DRAFT_TOKENS
 from uag_common.service_settings import ServiceSettings
 from uag_common.settings import setting
 
@@ -22,11 +22,37 @@ class OrchestratorSettings(ServiceSettings):
     draft: str = setting("host:port of the draft service", default="127.0.0.1:50051")
     verify: str = setting("host:port of the verify service", default="127.0.0.1:50052")
     draft_tokens: int = setting(
-        "tokens that the draft is asked for in each round, where a request does not say otherwise; "
-        "0: never draft",
-        default=5,
+        "most tokens that the draft model is asked for in a round, where a request does not say "
+        "otherwise; 0: it is never asked",
+        default=32,
         minimum=0,
         maximum=MAX_DRAFT_TOKENS,
+    )
+    forced_draft_tokens: int = setting(
+        "tokens that the draft model is asked for in each round of a request that forces drafting "
+        "and does not say how much",
+        default=5,
+        minimum=1,
+        maximum=MAX_DRAFT_TOKENS,
+    )
+    lookup_tokens: int = setting(
+        "most tokens that a round takes from earlier text, where a request does not say otherwise; "
+        "0: never",
+        default=32,
+        minimum=0,
+        maximum=MAX_CANDIDATES,
+    )
+    lookup_memory_tokens: int = setting(
+        "tokens of earlier answers that are kept to be looked up by later requests with the same "
+        "cache_salt (about 500 bytes each); whoever times answers can tell what others were "
+        "answered; 0: none",
+        default=0,
+        minimum=0,
+    )
+    draft_ahead: bool = setting(
+        "true: the draft model may go on drafting while the target verifies, where that pays; "
+        "false: it never does",
+        default=True,
     )
     max_new_tokens: int = setting(
         "most tokens of an answer, where a request does not say otherwise",

@@ -17,11 +17,12 @@ class Tally:
         self._began = began
         self._first_token = 0.0
         self._prefill = self._draft = self._convert = self._verify = 0.0
-        self._queue = self._network = 0.0
+        self._queue = self._network = self._plan = 0.0
         self._plain_steps = 0
         self._draft_tokens = self._unconverted = self._not_representable = 0
         self._rolled_back = self._rollbacks = 0
         self._proposed = 0
+        self._lookups = self._lookup_proposed = self._lookup_examined = self._lookup_accepted = 0
         self._committed = 0
         self._lengths: list[int] = []
         self._examined: list[int] = []
@@ -69,18 +70,33 @@ class Tally:
         self._unconverted += draft_tokens
         self._not_representable += not_representable
 
-    def verified(self, candidates: int, accepted: int, committed: int, spent: ExchangeTime) -> None:
-        """A round. Where the answer ends inside the block, what lies past the end is not counted:
-        every committed token but one that came after all candidates was examined as a candidate."""
+    @contextmanager
+    def planning(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._plan += time.perf_counter() - began
+
+    def verified(
+        self, candidates: int, accepted: int, committed: int, spent: ExchangeTime, *, copied: bool
+    ) -> None:
+        """A round, whose candidates were `copied` from earlier text or drafted. Where the answer
+        ends inside the block, what lies past the end is not counted: every committed token but one
+        that came after all candidates was examined as a candidate."""
         self._committed += committed
         self._verify += spent.step.forward_seconds
         self._wait(spent)
         if not candidates:
             self._plain_steps += 1
             return
+        examined = min(committed, candidates)
         self._proposed += candidates
+        if copied:
+            self._lookups += 1
+            self._lookup_proposed += candidates
+            self._lookup_examined += examined
+            self._lookup_accepted += accepted
         _count_up(self._accepted, range(accepted))
-        _count_up(self._examined, range(min(committed, candidates)))
+        _count_up(self._examined, range(examined))
         _count_up(self._lengths, (accepted,))
 
     def _wait(self, spent: ExchangeTime) -> None:
@@ -103,6 +119,10 @@ class Tally:
             accepted_by_position=tuple(self._accepted),
             rollbacks=self._rollbacks,
             draft_tokens_not_representable=self._not_representable,
+            lookup_rounds=self._lookups,
+            lookup_proposed=self._lookup_proposed,
+            lookup_examined=self._lookup_examined,
+            lookup_accepted=self._lookup_accepted,
         )
 
     def times(self) -> TimeFigures:
@@ -115,6 +135,7 @@ class Tally:
             verify_seconds=self._verify,
             queue_seconds=self._queue,
             network_seconds=self._network,
+            plan_seconds=self._plan,
         )
 
 

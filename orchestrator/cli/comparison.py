@@ -48,6 +48,15 @@ def lines(drafted: Answer, alone: Answer) -> list[str]:
     return told
 
 
+def planned_lines(planned: Answer, alone: Answer) -> list[str]:
+    """Ids and speed of an answer that the server planned."""
+    return [
+        ids_line(planned, alone),
+        f"speed: {tokens_per_second(planned.finished):.1f} tokens/s, "
+        f"{tokens_per_second(alone.finished):.1f} without: ratio {ratio(planned, alone):.2f}",
+    ]
+
+
 def ids_line(drafted: Answer, alone: Answer) -> str:
     """Whether both answers have the same ids."""
     same = common_prefix(drafted.ids, alone.ids)

@@ -61,7 +61,8 @@ def run(flags: Namespace) -> ExitCode:
     pair = choose_pair(flags, _default_pair(reverse=flags.reverse))
     services = choose_services(flags, pair)
     prompt = chat(flags.prompt)
-    options = Options(max_new_tokens=flags.max_new_tokens, draft_tokens=flags.draft_tokens)
+    options = Options(max_new_tokens=flags.max_new_tokens)
+    forced = Options(speculation="force", draft_tokens=flags.draft_tokens)
     steps = DemoSteps(pair, services)
     steps.look()
     folders = steps.fetch()
@@ -69,9 +70,10 @@ def run(flags: Namespace) -> ExitCode:
         children = steps.start(supervisor)
         steps.compare_vocabularies(*folders)
         steps.wait(supervisor, children)
-        drafted = steps.answer(prompt, options)
+        drafted = steps.answer(prompt, {**options, **forced})
         alone = steps.answer_alone(prompt, options)
-    steps.compare(drafted, alone)
+        steps.compare(drafted, alone)
+        steps.compare_planned(steps.answer_planned(prompt, options), alone)
     steps.tell_what_next()
     return ExitCode.OK
 
@@ -83,10 +85,10 @@ def _check(flags: Namespace) -> None:
         raise InvalidRequestError("the prompt", "is empty")
     if flags.max_new_tokens < 1:
         raise InvalidRequestError("max_new_tokens", f"is {flags.max_new_tokens}, must be above 0")
-    if flags.draft_tokens is not None and not 0 <= flags.draft_tokens <= MAX_DRAFT_TOKENS:
+    if flags.draft_tokens is not None and not 1 <= flags.draft_tokens <= MAX_DRAFT_TOKENS:
         raise InvalidRequestError(
             "speculation.draft_tokens",
-            f"is {flags.draft_tokens}, must be from 0 (never draft) to {MAX_DRAFT_TOKENS}",
+            f"is {flags.draft_tokens}, must be from 1 to {MAX_DRAFT_TOKENS}",
         )
 
 

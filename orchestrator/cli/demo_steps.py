@@ -106,7 +106,14 @@ class DemoSteps:
     def answer_alone(self, prompt: Sequence[Message], options: Options) -> Answer:
         """The same without drafts, not shown. Raises UagError."""
         self._say(7, "The target alone, on the same prompt and the same services")
-        answer = self._ask(prompt, {**options, "draft_tokens": 0}, None)
+        answer = self._ask(prompt, {**options, "speculation": "off"}, None)
+        self._out.line(figures.summary(answer.finished))
+        return answer
+
+    def answer_planned(self, prompt: Sequence[Message], options: Options) -> Answer:
+        """The same as the server plans it by default, not shown. Raises UagError."""
+        self._say(8, "As the server plans it: it drafts, looks up earlier text, or neither")
+        answer = self._ask(prompt, options, None)
         self._out.line(figures.summary(answer.finished))
         return answer
 
@@ -126,7 +133,14 @@ class DemoSteps:
 
     def compare(self, drafted: Answer, alone: Answer) -> None:
         """Raises IdsDifferError if they differ although they must not."""
-        for line in comparison.lines(drafted, alone):
+        self._compare(comparison.lines(drafted, alone), drafted, alone)
+
+    def compare_planned(self, planned: Answer, alone: Answer) -> None:
+        """As `compare`."""
+        self._compare(comparison.planned_lines(planned, alone), planned, alone)
+
+    def _compare(self, lines: Sequence[str], drafted: Answer, alone: Answer) -> None:
+        for line in lines:
             self._out.line(line)
         if drafted.ids != alone.ids and self._pair.dtype == "float32":
             raise IdsDifferError("the ids differ in float32, which must not be: please report it")
@@ -134,7 +148,7 @@ class DemoSteps:
     def tell_what_next(self) -> None:
         """What to try now."""
         lines = demo_text.next_lines(self._pair)
-        self._say(8, "What to try next", lines)
+        self._say(9, "What to try next", lines)
 
     def _say(self, step: int, title: str, lines: list[str] | None = None) -> None:
         self._guide.line(f"\n{step}. {title}")

@@ -8,13 +8,20 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from orchestrator.cli import demo, generate, models, trace, up
+from orchestrator.cli import bench, demo, generate, models, trace, up
 from orchestrator.cli.command import OneLineParser, UsageError
 from orchestrator.cli.exit_codes import ExitCode, exit_code, exit_code_help
 from orchestrator.cli.interrupts import raise_on_signals, seen
 from uag_common.errors import UagError
 
-COMMANDS = (demo.COMMAND, up.COMMAND, generate.COMMAND, trace.COMMAND, models.COMMAND)
+COMMANDS = (
+    demo.COMMAND,
+    up.COMMAND,
+    generate.COMMAND,
+    trace.COMMAND,
+    models.COMMAND,
+    bench.COMMAND,
+)
 DESCRIPTION = """\
 Universal assisted generation: a small draft model guesses ahead for a large target model, whatever
 their vocabularies, and every token of the answer is the target's own."""
@@ -24,6 +31,7 @@ examples:
   uag up                                        run the services
   uag generate --chat "Why is the sky blue?"    ask them
   uag models check gemma-3-270m smollm2-135m-instruct
+  uag bench --target MODEL --draft MODEL        is that pair worth it, and for what?
 
 Data goes to standard output, progress and remarks to standard error; colours only to a terminal,
 and never if NO_COLOR is set. `uag COMMAND --help` has more examples."""

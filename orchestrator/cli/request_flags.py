@@ -111,8 +111,12 @@ def _add_logprobs(group: _ArgumentGroup) -> None:
 def _add_drafting(group: _ArgumentGroup) -> None:
     group.add_argument("--speculation", choices=get_args(SpeculationMode), help="when to draft")
     group.add_argument(
-        "--draft-tokens", type=int, metavar="N", help="tokens to draft in each round, 0: never"
+        "--draft-tokens", type=int, metavar="N", help="most tokens to draft in a round, 0: never"
     )
+    group.add_argument(
+        "--lookup-tokens", type=int, metavar="N",
+        help="most tokens to take from earlier text in a round, 0: never",
+    )  # fmt: skip
     group.add_argument(
         "--draft-min-probability", type=float, metavar="P",
         help="end a draft before a token less probable than this",

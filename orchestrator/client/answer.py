@@ -18,6 +18,7 @@ class TokenSource(Enum):
     DRAFT = "draft"
     CORRECTION = "correction"
     BONUS = "bonus"
+    LOOKUP = "lookup"
     UNKNOWN = "unknown"
     """One that a newer server knows."""
 
@@ -63,6 +64,7 @@ class Started:
     cached_tokens: int
     max_new_tokens: int
     draft_tokens: int
+    lookup_tokens: int
     target_model_id: str
     draft_model_id: str
     parameters: Options
@@ -120,6 +122,10 @@ class SpeculationFigures:
     mean_accepted_length: float
     examined_by_position: tuple[int, ...]
     accepted_by_position: tuple[int, ...]
+    lookup_rounds: int
+    lookup_proposed: int
+    lookup_examined: int
+    lookup_accepted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,7 @@ class TimeFigures:
     verify_seconds: float
     queue_seconds: float
     network_seconds: float
+    plan_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ PATHS: Mapping[str, str] = {
     "prompt_logprobs": "logprobs.prompt_top",
     "speculation": "speculation.mode",
     "draft_tokens": "speculation.draft_tokens",
+    "lookup_tokens": "speculation.lookup_tokens",
     "draft_min_probability": "speculation.min_probability",
     "on_draft_failure": "speculation.on_draft_failure",
     "request_id": "request_id",

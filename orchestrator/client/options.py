@@ -51,6 +51,7 @@ class Options(TypedDict, total=False):
     # How to draft. Nothing here changes a token of the answer.
     speculation: SpeculationMode | None
     draft_tokens: int | None
+    lookup_tokens: int | None
     draft_min_probability: float | None
     on_draft_failure: DraftFailurePolicy | None
 

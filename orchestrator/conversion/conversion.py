@@ -58,6 +58,8 @@ class Proposal:
     from the committed text as its whole encoding does; None if nothing is proposed.
     `lost_draft_ids` counts the draft's ids that did not wholly reach a candidate, and
     `not_representable_draft_ids` those with bytes that the target has no ids for.
+    `draft_ids_used` tells of each candidate how many of the draft's ids it takes to spell the text
+    up to its end.
     """
 
     candidate_ids: tuple[int, ...]
@@ -69,13 +71,15 @@ class Proposal:
     held_draft_bytes: int
     lost_draft_ids: int
     not_representable_draft_ids: int
+    draft_ids_used: tuple[int, ...] = ()
 
 
 class Conversion(Protocol):
     """Keeps a draft's context in line with the committed target ids of one session.
 
     The order of calls is `commit` at any time, `sync` before each draft call, `propose` with what
-    the draft answered. More may be committed between `sync` and `propose`.
+    the draft answered. More may be committed between `sync` and `propose`, and `propose` may follow
+    again, with all that the draft has said since the last `sync`.
     """
 
     @property
@@ -86,6 +90,12 @@ class Conversion(Protocol):
     @property
     def position(self) -> NoisePosition:
         """Where in the answer the draft goes on after the last `sync`."""
+        ...
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether what the draft says after the last `sync` can be the text that was committed
+        since: no control token was."""
         ...
 
     @property

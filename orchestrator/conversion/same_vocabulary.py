@@ -49,6 +49,10 @@ class SameVocabulary:
         return self._mirror
 
     @property
+    def may_go_on(self) -> bool:
+        return True
+
+    @property
     def lost_draft_ids(self) -> int:
         return self._lost_draft_ids
 
@@ -69,8 +73,6 @@ class SameVocabulary:
         return update
 
     def propose(self, draft_ids: Sequence[int]) -> Proposal:
-        if self._speculated:
-            raise RuntimeError("propose was called twice without a sync")
         self._speculated = [*draft_ids]
         held = len(self._unseen)
         follows = self._speculated[:held] == self._unseen[: len(draft_ids)]
@@ -88,6 +90,7 @@ class SameVocabulary:
             held_draft_bytes=0,
             lost_draft_ids=lost,
             not_representable_draft_ids=0,
+            draft_ids_used=tuple(range(held + 1, held + 1 + len(candidates))),
         )
 
     def _readable(self, target_ids: Sequence[int]) -> list[int]:

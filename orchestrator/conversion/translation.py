@@ -6,9 +6,10 @@ Ids that the target committed are never encoded again: the two sides are aligned
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 from orchestrator.conversion.answer_position import AnswerPosition
 from orchestrator.conversion.conversion import DraftUpdate, Proposal, ProposalStatus, Stop
@@ -73,6 +74,10 @@ class Translation:
         return self._answer.back(len(self._committed) - self._seen)
 
     @property
+    def may_go_on(self) -> bool:
+        return not self._breaks
+
+    @property
     def capped_windows(self) -> int:
         return self._capped_windows
 
@@ -120,8 +125,6 @@ class Translation:
         )
 
     def propose(self, draft_ids: Sequence[int]) -> Proposal:
-        if self._speculated:
-            raise RuntimeError("propose was called twice without a sync")
         self._speculated = [*draft_ids]
         before = self._committed[max(self._origin, self._seen - KNOWN_BYTES) : self._seen]
         guess = Guess.read(self._draft.vocabulary, draft_ids, bytes(before))
@@ -188,7 +191,15 @@ class Translation:
             held_draft_bytes=len(guess.data) - end,
             lost_draft_ids=guess.lost_after(end) - len(ending),
             not_representable_draft_ids=self._not_representable(ids, new, guess.ends, held),
+            draft_ids_used=(*self._used(ids, guess.ends, held), *(guess.count for _ in ending)),
         )
+
+    def _used(self, candidates: Sequence[int], ends: Sequence[int], held: int) -> Iterator[int]:
+        """Of each candidate, how many draft ids spell the text up to its end."""
+        target = self._target.vocabulary
+        widths = (len(target.piece(token_id) or b"") for token_id in candidates)
+        for end in islice(accumulate(widths, initial=held), 1, None):
+            yield min(bisect_left(ends, end) + 1, len(ends))
 
     def _not_representable(
         self, candidates: list[int], new: bytes, ends: Sequence[int], held: int

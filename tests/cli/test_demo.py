@@ -21,7 +21,8 @@ STEPS = (
     "5. The answer",
     "6. Figures",
     "7. The target alone, on the same prompt and the same services",
-    "8. What to try next",
+    "8. As the server plans it",
+    "9. What to try next",
 )
 
 

@@ -40,7 +40,8 @@ def test_every_keyword_has_its_flag(tmp_path: Path) -> None:
     ends = "--stop a --stop b --stop-token-id 1 --include-stop --ignore-eos --time-limit 2"
     told = "--logprobs 0 --prompt-logprobs 3"
     drafting = (
-        "--speculation force --draft-tokens 0 --draft-min-probability 0.5 --on-draft-failure fail"
+        "--speculation force --draft-tokens 0 --lookup-tokens 7 --draft-min-probability 0.5 "
+        "--on-draft-failure fail"
     )
     names = (
         "--request-id r --session-id s --cache-salt c --priority -5 --metadata a=b=c --metadata d="
@@ -76,6 +77,7 @@ def test_every_keyword_has_its_flag(tmp_path: Path) -> None:
         "prompt_logprobs": 3,
         "speculation": "force",
         "draft_tokens": 0,
+        "lookup_tokens": 7,
         "draft_min_probability": 0.5,
         "on_draft_failure": "fail",
         "request_id": "r",

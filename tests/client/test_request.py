@@ -44,6 +44,7 @@ EVERYTHING: Options = {
     "prompt_logprobs": 1,
     "speculation": "force",
     "draft_tokens": 6,
+    "lookup_tokens": 7,
     "draft_min_probability": 0.25,
     "on_draft_failure": "fail",
     "request_id": "request-1",

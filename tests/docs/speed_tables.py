@@ -14,7 +14,7 @@ from uag_common.limits import MAX_CANDIDATES
 
 ACCEPTANCES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
 COSTS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
-DEFAULT_LENGTH = OrchestratorSettings.draft_tokens
+DEFAULT_LENGTH = OrchestratorSettings.forced_draft_tokens
 
 
 def tokens_per_round(a: float, g: int) -> float:
@@ -53,7 +53,7 @@ def best() -> str:
 
 def fixed() -> str:
     """The speed-up with the default of the setting."""
-    told = f"g = {DEFAULT_LENGTH}, the default of `UAG_ORCHESTRATOR_DRAFT_TOKENS`:\n\n"
+    told = f"g = {DEFAULT_LENGTH}, the default of `UAG_ORCHESTRATOR_FORCED_DRAFT_TOKENS`:\n\n"
     return told + _of_acceptance_and_cost(lambda a, c: f"{speed_up(a, c, DEFAULT_LENGTH):.2f}")
 
 

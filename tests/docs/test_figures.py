@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import drafter
+from orchestrator import model_drafter
 from orchestrator.conversion import window
 from tests.docs import memory_tables, speed_tables
 from tests.docs.memory_tables import DRAFT, TARGET, Shape
@@ -24,7 +24,7 @@ TOLD = [
     (HOW, f"goes back at least {window.NEAREST} tokens"),
     (HOW, f"from {window.RELAXED} tokens on"),
     (HOW, f"from {window.FURTHEST} tokens on"),
-    (HOW, f"up to {['no', 'one', 'two', 'three'][drafter.MAX_REOPENS]} times"),
+    (HOW, f"up to {['no', 'one', 'two', 'three'][model_drafter.MAX_REOPENS]} times"),
     (OPERATIONS, f"at most {calls.MAX_OPEN_CALLS} calls are open"),
     (OPERATIONS, f"about {memory.TOKENIZER_FACTOR} bytes for each byte"),
     (OPERATIONS, f"some {memory.RUNTIME_BYTES / 1e9:.1f} GB for Python and torch"),

@@ -47,7 +47,7 @@ def test_a_context_of_the_answer_alone_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("command", "field"),
     [
-        (proposal(CONTEXT, max_tokens=0), "propose.max_tokens"),
+        (proposal(CONTEXT, max_tokens=65), "propose.max_tokens"),
         (proposal(CONTEXT, max_tokens=MAX_DRAFT_TOKENS + 1), "propose.max_tokens"),
         (proposal(CONTEXT, min_probability=math.nan), "propose.min_probability"),
         (proposal(CONTEXT, min_probability=1.1), "propose.min_probability"),

@@ -115,8 +115,8 @@ async def test_a_refused_command_runs_nothing() -> None:
     await session.open(opening((1,)))
     with pytest.raises(InvalidRequestError, match="open already"):
         await session.open(opening(CONTEXT))
-    with pytest.raises(InvalidRequestError, match="from 1 to"):
-        await session.propose(proposal((1,), max_tokens=0))
+    with pytest.raises(InvalidRequestError, match="from 0 to"):
+        await session.propose(proposal((1,), max_tokens=65))
     assert model.sequence.fed == []
 
 

@@ -182,6 +182,7 @@ def test_where_requests_share_nothing_a_conversation_is_found_again(llama: Path)
 def test_a_time_limit_ends_an_answer_with_what_is_there(services: RunningServices) -> None:
     stopping = pb.StoppingOptions(time_limit_seconds=0.15, ignore_eos=True)
     request = pb.GenerateRequest(text="x", max_new_tokens=250, stopping=stopping)
+    request.speculation.mode = pb.SPECULATION_MODE_OFF
     answer = services.generate(request)
     assert answer.finished.finish_reason == pb.FINISH_REASON_TIME_LIMIT
     assert len(answer.ids) == answer.finished.usage.completion_tokens < 250

@@ -38,7 +38,9 @@ class Stage:
             pb.GenerateRequest(
                 text=TEXT,
                 max_new_tokens=NEW_TOKENS,
-                speculation=pb.SpeculationOptions(draft_tokens=draft_tokens),
+                speculation=pb.SpeculationOptions(
+                    mode=pb.SPECULATION_MODE_FORCE, draft_tokens=draft_tokens
+                ),
             )
         )
 

@@ -145,7 +145,7 @@ def verify_session(address: str, *requests: verify_pb2.SessionRequest) -> grpc.R
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=0), INVALID),
+        (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=65), INVALID),
         (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=2**31), INVALID),
         (draft_pb2.Propose(keep=2, kept=version((5, 6)), max_tokens=1, append_ids=[9**9]), INVALID),
         (draft_pb2.Propose(keep=0, kept=version(()), max_tokens=1), INVALID),

@@ -14,7 +14,11 @@ from tests.services import RunningServices, running_services
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 from uag.orchestrator.v1 import orchestrator_pb2_grpc
 
-REQUEST = pb.GenerateRequest(text="x", max_new_tokens=200)
+REQUEST = pb.GenerateRequest(
+    text="x",
+    max_new_tokens=200,
+    speculation=pb.SpeculationOptions(mode=pb.SPECULATION_MODE_FORCE),
+)
 STEP_SECONDS = 0.2
 
 

@@ -33,6 +33,7 @@ class Stage:
         """An answer that is never at its end; greedy without a seed. That a draft is given up would
         make it an error."""
         eos = self.reference.tokenizer.eos_token_id
+        mode = pb.SPECULATION_MODE_FORCE if draft_tokens else pb.SPECULATION_MODE_OFF
         policy = pb.DRAFT_FAILURE_POLICY_FAIL if draft_tokens else pb.DRAFT_FAILURE_POLICY_DEGRADE
         request = pb.GenerateRequest(
             text=text,
@@ -40,7 +41,9 @@ class Stage:
             sampling=pb.SamplingOptions(
                 temperature=None if seed is None else 0.8, seed=seed, logit_bias={eos: -100.0}
             ),
-            speculation=pb.SpeculationOptions(draft_tokens=draft_tokens, on_draft_failure=policy),
+            speculation=pb.SpeculationOptions(
+                mode=mode, draft_tokens=draft_tokens, on_draft_failure=policy
+            ),
         )
         return self.services.generate(request)
 

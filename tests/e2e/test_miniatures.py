@@ -40,7 +40,10 @@ def _text(text: str, draft_tokens: int) -> pb.GenerateRequest:
     return pb.GenerateRequest(
         text=text,
         max_new_tokens=NEW_TOKENS,
-        speculation=pb.SpeculationOptions(draft_tokens=draft_tokens),
+        speculation=pb.SpeculationOptions(
+            mode=pb.SPECULATION_MODE_FORCE if draft_tokens else pb.SPECULATION_MODE_OFF,
+            draft_tokens=draft_tokens,
+        ),
     )
 
 

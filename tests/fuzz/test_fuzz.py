@@ -16,7 +16,11 @@ from uag.orchestrator.v1 import orchestrator_pb2 as pb
 WARM_UP = 400
 GROWTH_BYTES = 64 * 1024 * 1024
 """What may be left of caches that are filled once, and of a heap in pieces."""
-REQUEST = pb.GenerateRequest(text="The quick brown fox", max_new_tokens=20)
+REQUEST = pb.GenerateRequest(
+    text="The quick brown fox",
+    max_new_tokens=20,
+    speculation=pb.SpeculationOptions(mode=pb.SPECULATION_MODE_FORCE),
+)
 
 
 @pytest.fixture(scope="module")

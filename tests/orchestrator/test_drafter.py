@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from orchestrator.draft_context import DraftContext
-from orchestrator.drafter import LONG_READ, MAX_REOPENS, DraftPlan, ModelDrafter
+from orchestrator.model_drafter import LONG_READ, MAX_REOPENS
 from orchestrator.request import TextPrompt, TokenPrompt
+from orchestrator.running_draft import RunningDraft
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from orchestrator.side import Side, open_conversion
+from tests.asked_drafter import AskedDrafter
 from tests.threaded_server import TokenizerOnly
-from tests.unseen import unseen_observation
 from uag_common.batching.timing import StepTime
 from uag_common.context import ContextVersion
 from uag_common.decoding import NoisePosition
-from uag_common.errors import PeerUnavailableError, StaleContextError
+from uag_common.errors import PeerUnavailableError, StaleContextError, UagError
 
 NO_TIME = ExchangeTime(0.0, StepTime())
 Answer = Callable[["FakeSession", DraftCommand], Sequence[int]]
@@ -51,6 +52,22 @@ class FakeSession:
         self.context.extend(ids)
         return Drafted(ids, NO_TIME)
 
+    def run(self, command: DraftCommand) -> RunningDraft:
+        draft = RunningDraft()
+        self._saying = asyncio.ensure_future(self._say(command, draft))
+        return draft
+
+    async def _say(self, command: DraftCommand, draft: RunningDraft) -> None:
+        try:
+            drafted = await self.propose(command)
+        except UagError as error:
+            draft.fail(error)
+            return
+        for token_id in drafted.ids:
+            draft.add([token_id], [0.5])
+            await asyncio.sleep(0)
+        draft.end(StepTime())
+
     def close(self) -> None:
         self.closed = True
 
@@ -72,15 +89,13 @@ class Bench:
         encoded = target.encode(TextPrompt(prompt))
         self.target = target
         self.sessions: list[FakeSession] = []
-        observation = unseen_observation()
-        self.tally = observation.tally
 
         def open_session() -> FakeSession:
             self.sessions.append(FakeSession(answer, opening))
             return self.sessions[-1]
 
-        self.drafter = ModelDrafter(
-            DraftPlan(tokens=4, wait=wait),
+        self.drafter = AskedDrafter(
+            4,
             DraftContext(
                 open_conversion(target, draft, encoded),
                 draft.vocabulary,
@@ -88,10 +103,11 @@ class Bench:
                 draft.encoder.start_ids(),
             ),
             open_session,
-            observation,
+            wait=wait,
         )
+        self.tally = self.drafter.observation.tally
 
-    async def started(self) -> ModelDrafter:
+    async def started(self) -> AskedDrafter:
         self.drafter.start()
         await asyncio.sleep(0.01)
         return self.drafter
@@ -346,7 +362,7 @@ async def test_a_draft_that_has_nothing_to_read_yet_begins_later(sides: tuple[Si
         return sessions[-1]
 
     context = DraftContext(conversion, draft.vocabulary, 200, ())
-    drafter = ModelDrafter(DraftPlan(4, True), context, open_session, unseen_observation())
+    drafter = AskedDrafter(4, context, open_session, wait=True)
     drafter.start()
     assert await drafter.propose(1, room=5) == ()
     assert not sessions

@@ -11,15 +11,14 @@ import pytest
 
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.draft_context import DraftContext
-from orchestrator.drafter import DraftPlan, ModelDrafter
 from orchestrator.prompt.chat_template import ChatMessage
 from orchestrator.request import ChatPrompt, Prompt, TextPrompt
 from orchestrator.side import Side, open_conversion
+from tests.asked_drafter import AskedDrafter
 from tests.conversion.rounds import accepted
 from tests.conversion.vocabularies import tokenizers_directory
 from tests.orchestrator.chat_templates import tokenizer_files
 from tests.orchestrator.test_drafter import FakeSession
-from tests.unseen import unseen_observation
 from uag_common.model import ModelDescription, Rollback, TokenRoles, tokenizer_sha256
 
 pytestmark = pytest.mark.usefixtures("real_tokenizers")
@@ -84,7 +83,7 @@ class Reader:
 
 def opened(
     target: Side, draft: Side, prompt: Prompt, limit: int, reader: Reader
-) -> tuple[ModelDrafter, FakeSession]:
+) -> tuple[AskedDrafter, FakeSession]:
     session = FakeSession(lambda fake, command: reader(fake, command.max_tokens))
     context = DraftContext(
         open_conversion(target, draft, target.encode(prompt)),
@@ -92,7 +91,7 @@ def opened(
         limit,
         draft.encoder.start_ids(),
     )
-    drafter = ModelDrafter(DraftPlan(5, wait=True), context, lambda: session, unseen_observation())
+    drafter = AskedDrafter(5, context, lambda: session, wait=True)
     drafter.start()
     return drafter, session
 

@@ -131,7 +131,7 @@ def test_events() -> None:
         top=[pb.TopToken(id=3, logprob=-0.25, text="x")],
     )
     prefilled = Prefilled(5, (PromptToken(8, -1.5, top),))
-    started = Started(decode_request(WHOLE), 9, 4, "target", "draft", "f" * 32, prefilled)
+    started = Started(decode_request(WHOLE), 9, 4, 6, "target", "draft", "f" * 32, prefilled)
     message = encode_event(started).started
     assert (message.prompt_tokens, message.cached_tokens, message.max_new_tokens) == (9, 5, 7)
     assert message.prompt[0].logprob == -1.5

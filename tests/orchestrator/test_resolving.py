@@ -25,7 +25,14 @@ TARGET = FakeModel().description
 
 
 def resolved(request: AnswerRequest, draft_tokens: int = 5, *, share: bool = False) -> Resolved:
-    return resolve(request, Defaults(30, draft_tokens, share_prefixes=share), TARGET)
+    defaults = Defaults(
+        max_new_tokens=30,
+        draft_tokens=draft_tokens,
+        forced_draft_tokens=3,
+        lookup_tokens=7,
+        share_prefixes=share,
+    )
+    return resolve(request, defaults, TARGET)
 
 
 def test_what_is_not_given_is_the_servers() -> None:
@@ -57,8 +64,8 @@ def test_a_request_without_an_id_gets_one() -> None:
         (SpeculationMode.AUTO, 0, 5, 0),
         (SpeculationMode.AUTO, 9, 5, 9),
         (SpeculationMode.OFF, None, 5, 0),
-        (SpeculationMode.FORCE, None, 5, 5),
-        (SpeculationMode.FORCE, None, 0, 1),
+        (SpeculationMode.FORCE, None, 5, 3),
+        (SpeculationMode.FORCE, None, 0, 3),
         (SpeculationMode.FORCE, 2, 0, 2),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.answer_end import AnswerEnd
 from orchestrator.conversion.vocabulary import Vocabulary
-from orchestrator.drafter import NoDrafter
+from orchestrator.drafter import Guess, NoDrafter, Verdict
 from orchestrator.events import (
     Degraded,
     Delta,
@@ -89,14 +89,18 @@ class Guesser:
     def __init__(self, right: int, *, wrong: bool = False) -> None:
         self.last = PROMPT[-1]
         self.closed = False
+        self.verdicts: list[Verdict] = []
         self._right, self._wrong = right, wrong
 
     def start(self) -> None: ...
 
-    async def propose(self, round_number: int, room: int) -> tuple[int, ...]:
+    async def propose(self, round_number: int, room: int) -> Guess:
         del round_number
         guesses = [*range(self.last + 1, self.last + 1 + self._right)]
-        return tuple([*guesses, *([99] if self._wrong else [])][: max(0, room)])
+        return Guess(tuple([*guesses, *([99] if self._wrong else [])][: max(0, room)]))
+
+    def learn(self, verdict: Verdict) -> None:
+        self.verdicts.append(verdict)
 
     def commit(self, ids: Sequence[int]) -> None:
         self.last = ids[-1]

@@ -23,17 +23,26 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Seconds that a command waited for the model, and seconds that the model ran for it."""
+    """Seconds that a command waited for the model, and seconds that the model ran for it, in so
+    many passes; the last of them was shared by `sessions`, and ran `tokens` of all of them."""
 
     queue_seconds: float = 0.0
     forward_seconds: float = 0.0
+    passes: int = 0
+    sessions: int = 0
+    tokens: int = 0
 
     @classmethod
     def of(cls, passes: Sequence[Pass]) -> StepTime:
         """Of all passes of a step."""
+        if not passes:
+            return cls()
         return cls(
             sum(each.began - each.queued for each in passes),
             sum(each.ended - each.began for each in passes),
+            len(passes),
+            passes[-1].sessions,
+            passes[-1].tokens,
         )
 
 

@@ -29,6 +29,7 @@ LEAST_INFLUENCE = 0.05
 less, and would then be measured by its own rounding."""
 _MAIN, _BRANCH, _OTHER = range(3)
 _FORKED_AT, _OTHER_UNTIL = 6, 4
+_OTHER_SHAPES = (5, 8, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,9 @@ class InexactError(Exception):
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """Of errors, in units of what another beginning of the context would change. Below `floor` none
-    counts, above `cap` none is rounding; between, they may be `growth` times those of one token at
-    a time: in other shapes numbers are rounded otherwise. Of the rows that come out of one pass,
-    that at `quantile` counts."""
+    counts, above `cap` none is rounding; between, they may be `growth` times what other shapes of a
+    pass change by themselves: those of the model without any cache, and one token at a time. Of the
+    rows that come out of one pass, that at `quantile` counts."""
 
     floor: float
     cap: float
@@ -60,10 +61,10 @@ _TOLERANCES = {
     torch.float32: Tolerance(floor=1e-3, cap=1e-2, growth=10, quantile=1),
     # Experts are chosen by numbers that are rounded too, so single rows may be far off.
     torch.float16: Tolerance(floor=5e-2, cap=2e-1, growth=3, quantile=0.5),
-    torch.bfloat16: Tolerance(floor=2e-1, cap=2e-1, growth=1, quantile=0.5),
+    torch.bfloat16: Tolerance(floor=2e-1, cap=5e-1, growth=2, quantile=0.5),
 }
-"""SmolLM2 and Gemma 3 are off by up to 3e-5 in float32 and 0.09 in bfloat16, and by 0.6 to 9 with
-tokens in the cache that were rolled back."""
+"""SmolLM2 and Gemma 3 are off by up to 3e-5 in float32, by 0.09 to 0.21 in bfloat16 (by the kernels
+of the processor), and by 0.6 to 9 with tokens in the cache that were rolled back."""
 
 
 def exact_contexts(network: PreTrainedModel, ways: Sequence[Way]) -> Contexts:
@@ -111,6 +112,7 @@ class Truth:
         if not all(bool(logits.isfinite().all()) for logits in self._logits):
             raise StartError("its weights give no numbers in a test step; fetch it again")
         self._unit = self._influence()
+        self.rounding = max(self._other_shape(network, length) for length in _OTHER_SHAPES)
 
     def _influence(self) -> float:
         """By how much the logits after a token change if those before it are others."""
@@ -119,6 +121,12 @@ class Truth:
         scale = (logits - logits.mean(-1, keepdim=True)).norm(dim=-1).median()
         influence = (others - logits).norm(dim=-1).median()
         return float(max(influence, LEAST_INFLUENCE * scale))
+
+    def _other_shape(self, network: PreTrainedModel, length: int) -> float:
+        """The error of the model itself over the first `length` tokens, without those after."""
+        beginning = self.lines[_MAIN][:length]
+        logits = forward(network, beginning, length // 2, use_cache=False).logits.float()
+        return self.error(_MAIN, length, logits)
 
     def error(self, line: int, length: int, logits: torch.Tensor) -> float:
         """Of the logits after the last of the first `length` tokens of a line, [rows, vocabulary],
@@ -165,7 +173,8 @@ class _Walk:
         one_by_one = [self._logits(first, _MAIN, length, rows=1) for length in (9, 10)]
         tolerance, usual = self._truth.tolerance, self._error(_MAIN, 10, torch.cat(one_by_one))
         self._compare("one token at a time", usual)
-        self._allowed = min(tolerance.cap, max(tolerance.floor, tolerance.growth * usual))
+        rounding = tolerance.growth * max(usual, self._truth.rounding)
+        self._allowed = min(tolerance.cap, max(tolerance.floor, rounding))
         self._compare("a whole context", self._error(_MAIN, 8, beginning))
         self._check("several tokens at once", first, _MAIN, 16, rows=5)
         self._extend(other, _OTHER, 7)

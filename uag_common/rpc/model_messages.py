@@ -85,8 +85,20 @@ def decode_version(message: pb.ContextVersion) -> ContextVersion:
 
 
 def encode_time(time: StepTime) -> pb.StepTime:
-    return pb.StepTime(queue_seconds=time.queue_seconds, forward_seconds=time.forward_seconds)
+    return pb.StepTime(
+        queue_seconds=time.queue_seconds,
+        forward_seconds=time.forward_seconds,
+        passes=time.passes,
+        sessions=time.sessions,
+        tokens=time.tokens,
+    )
 
 
 def decode_time(message: pb.StepTime) -> StepTime:
-    return StepTime(message.queue_seconds, message.forward_seconds)
+    return StepTime(
+        message.queue_seconds,
+        message.forward_seconds,
+        message.passes,
+        message.sessions,
+        message.tokens,
+    )

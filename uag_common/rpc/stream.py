@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Generic, TypeVar, cast
 
@@ -75,10 +75,33 @@ class SessionStream(Generic[Command, Answer]):
         the typed error of the peer's status, PeerUnavailableError if the peer ends the stream or
         does not answer in time."""
         began = time.perf_counter()
+
+        async def both() -> object:
+            await self._call.write(command)
+            return await self._call.read()
+
+        answer = await self._answered(both(), timeout_seconds)
+        return answer, time.perf_counter() - began
+
+    async def send(self, command: Command, timeout_seconds: float) -> None:
+        """Sends a command, and does not wait for its answers: `receive` gives them, in the order of
+        the commands. Raises as `exchange` does."""
+        await self._within(self._call.write(command), timeout_seconds)
+
+    async def receive(self, timeout_seconds: float) -> Answer:
+        """The next answer. Raises as `exchange` does."""
+        return await self._answered(self._call.read(), timeout_seconds)
+
+    async def _answered(self, reading: Awaitable[object], timeout_seconds: float) -> Answer:
+        answer = await self._within(reading, timeout_seconds)
+        if answer is grpc.aio.EOF:  # type: ignore[attr-defined]
+            raise await self._ending()
+        return cast(Answer, answer)
+
+    async def _within(self, doing: Awaitable[Result], timeout_seconds: float) -> Result:
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._call.write(command)
-                answer = await self._call.read()
+                return await doing
         except TimeoutError:
             self._call.cancel()
             raise PeerUnavailableError(
@@ -86,9 +109,6 @@ class SessionStream(Generic[Command, Answer]):
             ) from None
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
             raise await self._ending() from error
-        if answer is grpc.aio.EOF:  # type: ignore[attr-defined]
-            raise await self._ending()
-        return cast(Answer, answer), time.perf_counter() - began
 
     async def _ending(self) -> UagError:
         """Why the stream is over, once it is."""
