@@ -35,6 +35,7 @@ _SOURCES = {
     pb.TOKEN_SOURCE_DRAFT: TokenSource.DRAFT,
     pb.TOKEN_SOURCE_CORRECTION: TokenSource.CORRECTION,
     pb.TOKEN_SOURCE_BONUS: TokenSource.BONUS,
+    pb.TOKEN_SOURCE_LOOKUP: TokenSource.LOOKUP,
 }
 _REASONS = {
     pb.FINISH_REASON_EOS: FinishReason.EOS,

@@ -197,7 +197,7 @@ class AnswerFigures:
         self._step.observe(step / slowed.value, INFERRED_WEIGHT)
 
     def _learn_cost(self, seen: Verified, seconds: float) -> None:
-        """Compared with plain steps that were seen lately: were it with what is inferred by the cost
+        """Compared with plain steps that were seen lately: beside what is inferred by the cost
         itself, an error would feed on itself."""
         self._since_plain += 1
         if self._plain.known and self._since_plain <= FRESH:
