@@ -1,10 +1,11 @@
 """Many requests at once: `python -m benchmarks.concurrency [--levels 1 4 8 16] [--tokens N]`.
 
 Two sets of services hold the same pair: in one, sessions share forward passes, in the other each
-has its own. At each level so many clients ask at once, without and with a draft, and the sets take
-turns. Told are tokens a second of all clients together, the time to the first token, and the
-longest pause between two deltas of one answer. At the end, a long prompt arrives while others are
-being answered: how much longer is their longest pause than their median step?
+has its own. At each level so many clients ask at once, with guesses off, as the server plans them,
+and with forced drafts, and the sets take turns. Told are tokens a second of all clients together,
+the time to the first token, and the longest pause between two deltas of one answer. At the end, a
+long prompt arrives while others are being answered: how much longer is their longest pause than
+their median step?
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 
 import grpc
@@ -44,19 +47,35 @@ STREAMS = 4
 """Answers that run while the long prompt arrives."""
 
 
+class Guesses(Enum):
+    """How requests guess."""
+
+    OFF = "off"
+    AUTO = "auto"
+    FORCED = "forced"
+
+    def options(self) -> pb.SpeculationOptions:
+        match self:
+            case Guesses.OFF:
+                return pb.SpeculationOptions(mode=pb.SPECULATION_MODE_OFF)
+            case Guesses.AUTO:
+                return pb.SpeculationOptions(mode=pb.SPECULATION_MODE_AUTO)
+            case Guesses.FORCED:
+                return pb.SpeculationOptions(
+                    mode=pb.SPECULATION_MODE_FORCE, draft_tokens=DRAFT_TOKENS
+                )
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a set of services runs, and whether requests draft."""
+    """How a set of services runs, and how requests guess."""
 
     batched: bool
-    drafting: bool
+    guesses: Guesses
 
     def __str__(self) -> str:
         shared = "shared passes" if self.batched else "one at a time"
-        return f"{shared}, {'with' if self.drafting else 'without'} a draft"
-
-
-WAYS = tuple(Way(batched, drafting) for drafting in (False, True) for batched in (False, True))
+        return f"{shared}, {self.guesses.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +116,14 @@ class Load:
         )
 
 
-def question(number: int, tokens: int, draft_tokens: int) -> pb.GenerateRequest:
+def question(number: int, tokens: int, guesses: Guesses) -> pb.GenerateRequest:
     """None of them shares its prompt with another."""
     text = f"{QUESTIONS[number % len(QUESTIONS)]} (Question {number}.)"
     return pb.GenerateRequest(
         chat=pb.Chat(messages=[pb.ChatMessage(role="user", content=text)]),
         max_new_tokens=tokens,
         stopping=pb.StoppingOptions(ignore_eos=True),
-        speculation=pb.SpeculationOptions(draft_tokens=draft_tokens),
+        speculation=guesses.options(),
     )
 
 
@@ -118,10 +137,10 @@ async def streamed(channel: grpc.aio.Channel, request: pb.GenerateRequest) -> St
     return Stream(asked, tuple(deltas), tokens)
 
 
-async def load(address: str, clients: int, tokens: int, draft_tokens: int) -> Load:
+async def load(address: str, clients: int, tokens: int, guesses: Guesses) -> Load:
     """All ask at the same moment."""
     async with grpc.aio.insecure_channel(address) as channel:
-        requests = [question(number, tokens, draft_tokens) for number in range(clients)]
+        requests = [question(number, tokens, guesses) for number in range(clients)]
         return Load.of(await asyncio.gather(*(streamed(channel, each) for each in requests)))
 
 
@@ -145,12 +164,12 @@ async def arrival(address: str, tokens: int, number: int) -> Arrival:
     prompt = f"{number}. {LONG_PROMPT}"
     async with grpc.aio.insecure_channel(address) as channel:
         running = [
-            asyncio.ensure_future(streamed(channel, question(number, tokens, 0)))
+            asyncio.ensure_future(streamed(channel, question(number, tokens, Guesses.OFF)))
             for number in range(STREAMS)
         ]
         await asyncio.sleep(2.0)
         request = pb.GenerateRequest(text=prompt, max_new_tokens=2)
-        request.speculation.draft_tokens = 0
+        request.speculation.mode = pb.SPECULATION_MODE_OFF
         long = await streamed(channel, request)
         tokenized = await orchestrator_pb2_grpc.OrchestratorStub(channel).Tokenize(
             pb.TokenizeRequest(text=prompt)
@@ -175,31 +194,33 @@ Found = Mapping[tuple[Way, int], Sequence[Load]]
 
 
 def measure(
-    batched: RunningServices, single: RunningServices, levels: Sequence[int], tokens: int, runs: int
+    sets: Mapping[bool, RunningServices],
+    ways: Sequence[Way],
+    levels: Sequence[int],
+    tokens: int,
+    runs: int,
 ) -> Found:
     """The ways take turns at being first; the first run of all warms up and does not count."""
     found: dict[tuple[Way, int], list[Load]] = {}
     plan = [(run, level) for run in range(-1, runs) for level in levels if run >= 0 or level == 1]
     for run, level in track(plan, "runs and levels"):
-        for way in WAYS if run % 2 else reversed(WAYS):
-            address = (batched if way.batched else single).orchestrator
-            done = asyncio.run(load(address, level, tokens, DRAFT_TOKENS * way.drafting))
+        for way in ways if run % 2 else reversed(ways):
+            address = sets[way.batched].orchestrator
+            done = asyncio.run(load(address, level, tokens, way.guesses))
             if run >= 0:
                 found.setdefault((way, level), []).append(done)
     return found
 
 
-def table(found: Found, levels: Sequence[int]) -> Iterator[str]:
+def table(found: Found, ways: Sequence[Way], levels: Sequence[int]) -> Iterator[str]:
     """In Markdown."""
     yield (
-        "| | requests | tokens a second (lowest to highest) | of one at a time with 1 request "
-        "| first token, s | longest pause, s |"
+        "| | requests | tokens a second (lowest to highest) | of off with 1 request "
+        "| of off with as many | first token, s | longest pause, s |"
     )
-    yield "|---|---|---|---|---|---|"
-    for way in WAYS:
-        base = statistics.median(
-            done.tokens_per_second for done in found[Way(False, way.drafting), min(levels)]
-        )
+    yield "|---|---|---|---|---|---|---|"
+    for way in ways:
+        off = Way(way.batched, Guesses.OFF)
         for level in levels:
             loads = found[way, level]
             rates = [done.tokens_per_second for done in loads]
@@ -207,9 +228,15 @@ def table(found: Found, levels: Sequence[int]) -> Iterator[str]:
             pause = statistics.median(done.longest_pause for done in loads)
             yield (
                 f"| {way} | {level} | {statistics.median(rates):.1f} ({min(rates):.1f} to "
-                f"{max(rates):.1f}) | {statistics.median(rates) / base:.2f} | {first:.2f} | "
-                f"{pause:.2f} |"
+                f"{max(rates):.1f}) | {_ratio(loads, found[off, min(levels)]):.2f} | "
+                f"{_ratio(loads, found[off, level]):.2f} | {first:.2f} | {pause:.2f} |"
             )
+
+
+def _ratio(loads: Sequence[Load], to: Sequence[Load]) -> float:
+    """The median of those that were measured in one run."""
+    pairs = zip(loads, to, strict=True)
+    return statistics.median(one.tokens_per_second / two.tokens_per_second for one, two in pairs)
 
 
 def told(arrivals: Sequence[Arrival]) -> str:
@@ -233,28 +260,36 @@ def main() -> None:
     parser.add_argument("--target", default=DEFAULT_PAIR.target)
     parser.add_argument("--draft", default=DEFAULT_PAIR.draft)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument(
+        "--shared-only", action="store_true", help="only the services whose sessions share passes"
+    )
+    parser.add_argument(
+        "--guesses", nargs="+", choices=[each.value for each in Guesses],
+        default=[each.value for each in Guesses], help="off is always measured",
+    )  # fmt: skip
     flags = parser.parse_args()
     settings = {"dtype": flags.dtype}
-    alone = {**settings, "max_batch": "1"}
-    with (
-        running_services(
-            flags.target, flags.draft, verify_settings=settings, draft_settings=settings
-        ) as batched,
-        running_services(
-            flags.target, flags.draft, verify_settings=alone, draft_settings=alone
-        ) as single,
-    ):
-        found = measure(batched, single, flags.levels, flags.tokens, flags.runs)
+    asked = [each for each in Guesses if each is Guesses.OFF or each.value in flags.guesses]
+    ways = [Way(batched, each) for each in asked for batched in (False, True)]
+    with ExitStack() as stack:
+        sets = {}
+        for batched in (True,) if flags.shared_only else (True, False):
+            own = settings if batched else {**settings, "max_batch": "1"}
+            sets[batched] = stack.enter_context(
+                running_services(flags.target, flags.draft, verify_settings=own, draft_settings=own)
+            )
+        ways = [way for way in ways if way.batched in sets]
+        found = measure(sets, ways, flags.levels, flags.tokens, flags.runs)
         arrivals = [
-            asyncio.run(arrival(batched.orchestrator, 5 * flags.tokens, number))
+            asyncio.run(arrival(sets[True].orchestrator, 5 * flags.tokens, number))
             for number in range(flags.runs)
         ]
     sys.stdout.write(
         f"{flags.target} with {flags.draft}, {flags.dtype}, {flags.tokens} tokens an answer, "
-        f"{DRAFT_TOKENS} draft tokens, {os.cpu_count()} cores, {flags.runs} runs:\n\n"
+        f"{DRAFT_TOKENS} draft tokens where forced, {os.cpu_count()} cores, {flags.runs} runs:\n\n"
     )
     if flags.levels:
-        sys.stdout.write("\n".join(table(found, flags.levels)) + "\n\n")
+        sys.stdout.write("\n".join(table(found, ways, flags.levels)) + "\n\n")
     sys.stdout.write(f"{told(arrivals)}\n")
 
 

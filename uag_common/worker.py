@@ -38,6 +38,15 @@ class Worker:
         began = self._began
         return 0.0 if began is None else time.perf_counter() - began
 
+    @property
+    def waiting(self) -> bool:
+        """Whether anything waits for the running function to end."""
+        return bool(self._urgent or self._waiting)
+
+    def next_step(self) -> None:
+        """The running function begins another step, by which `step_seconds` counts."""
+        self._began = time.perf_counter()
+
     async def run(self, function: Callable[[], T]) -> T:
         """Runs it and gives what it gave, or raises what it raised. If its caller goes away before
         it began, it is dropped."""

@@ -7,6 +7,7 @@ are new start, a plan is made of what all of them want, one pass runs, and each 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,8 @@ from uag_common.model import Logits, Model, Part, Step
 from uag_common.worker import Worker
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 MOST_SESSIONS = 256
 MOST_TOKENS = 1024
@@ -169,26 +172,35 @@ class Batcher:
                 self._jobs.remove(job)
 
     def _turn(self) -> None:
-        """One pass; asks for the next turn as long as there is work. Between two turns the worker
-        does what is urgent."""
+        """One pass after another as long as there is work; in between the worker does what else
+        waits for it."""
+        while self._one_pass():
+            if self._worker.waiting:
+                self._worker.post(self._turn, urgent=False)
+                return
+            self._worker.next_step()
+
+    def _one_pass(self) -> bool:
+        """Whether there is more to do."""
         began = self._gather()
-        ran = False
+        ran, over = False, list[Job]()
         try:
-            self._sweep()
+            over += self._sweep()
             self._start(began)
             ran = self._pass(self._plan(began))
         except Exception as error:
             # A bug: nobody must wait for ever.
+            log.error("unexpected failure of a pass", exc_info=error)
             self._fail(error)
-            raise
-        finally:
-            self._sweep()
-            with self._changed:
-                self._running = bool(self._jobs)
-                if self._running and not ran:
-                    self._changed.wait(RETRY_SECONDS)
-                if self._running:
-                    self._worker.post(self._turn, urgent=False)
+        over += self._sweep()
+        with self._changed:
+            running = self._running = bool(self._jobs)
+            if running and not ran:
+                self._changed.wait(RETRY_SECONDS)
+        # Last of all: whoever is told wants the interpreter for itself.
+        for job in over:
+            job.deliver()
+        return running
 
     def _fail(self, error: Exception) -> None:
         with self._changed:
@@ -206,17 +218,18 @@ class Batcher:
                     return now
                 self._changed.wait(until - now)
 
-    def _sweep(self) -> None:
-        """Takes out what is done, and what nobody waits for any more."""
+    def _sweep(self) -> Sequence[Job]:
+        """Takes out what is over, to be delivered."""
         with self._changed:
-            done = [job for job in self._jobs if job.future.done()]
-            self._jobs = [job for job in self._jobs if not job.future.done()]
+            over = [job for job in self._jobs if job.over]
+            self._jobs = [job for job in self._jobs if not job.over]
         now = time.perf_counter()
-        for job in done:
+        for job in over:
             job.close()
             # The end of a session goes before the turn that takes out its last step.
             if not job.tenant.ended:
                 self._returns.left(job.tenant.number, now)
+        return over
 
     def _start(self, now: float) -> None:
         """Those that have not begun; sessions are opened as far as there is room for them, the most
@@ -267,7 +280,7 @@ class Batcher:
     def _plan(self, now: float) -> list[tuple[Job, Part]]:
         """What runs in this pass. Those for whom there is no memory now make place for others."""
         with self._changed:
-            jobs = [job for job in self._jobs if job.wanted is not None and not job.future.done()]
+            jobs = [job for job in self._jobs if job.wanted is not None and not job.over]
         limits = PassLimits(
             parts=self._max_batch,
             tokens=MOST_TOKENS,

@@ -35,6 +35,14 @@ class Opening:
     ready: Callable[[], bool] = lambda: True
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step gave, or the error that ended it."""
+
+    error: BaseException | None
+    value: Any = None
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """All but `future` is used on the model's thread only, once it is handed over."""
@@ -46,12 +54,19 @@ class Job:
     queued: float = field(default_factory=time.perf_counter)
     passes: list[Pass] = field(default_factory=list)
     wanted: Forward | None = None
+    outcome: Outcome | None = None
+    """Known once it is over; its caller is told by `deliver`."""
     _running: Step[Any] | None = None
     _waits_since: float = 0.0
 
     @property
     def started(self) -> bool:
         return self._running is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether it needs no more passes, or nobody waits for it any more."""
+        return self.outcome is not None or self.future.done()
 
     @property
     def due(self) -> float:
@@ -82,7 +97,7 @@ class Job:
     def fail(self, error: BaseException) -> None:
         """Its forward failed."""
         if self._running is None:
-            self._settle(error)
+            self.outcome = Outcome(error)
         else:
             self._resume(lambda step: step.throw(error))
 
@@ -94,10 +109,26 @@ class Job:
         self._waits_since = self.tenant.used = now
 
     def close(self) -> None:
-        """Nobody waits for it any more."""
+        """It gets no more passes."""
         if self._running is not None:
             self._running.close()
-        self.future.cancel()
+
+    def deliver(self) -> None:
+        """Tells its caller what came of it."""
+        if self.outcome is None:
+            self.future.cancel()
+            return
+        try:
+            if self.outcome.error is None:
+                self.future.set_result(self.outcome.value)
+            else:
+                self.future.set_exception(self.outcome.error)
+        except InvalidStateError:
+            # Its caller went away at this very moment.
+            pass
+        finally:
+            # Its error knows this frame, and both would live on.
+            del self
 
     def _resume(self, go_on: Callable[[Step[Any]], Forward]) -> None:
         if self._running is None:
@@ -107,19 +138,9 @@ class Job:
             self.tenant.sequence = self.wanted.sequence
         except StopIteration as end:
             self.wanted = None
-            self._settle(None, end.value)
+            self.outcome = Outcome(None, end.value)
         except BaseException as error:
             self.wanted = None
-            self._settle(error)
+            self.outcome = Outcome(error)
             # The error knows this frame, and both would live on.
             del self
-
-    def _settle(self, error: BaseException | None, value: Any = None) -> None:
-        try:
-            if error is None:
-                self.future.set_result(value)
-            else:
-                self.future.set_exception(error)
-        except InvalidStateError:
-            # Its caller went away at this very moment.
-            pass

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -85,7 +86,21 @@ def _attend_in_pass(
     return _PASS.get().attend(layer, query[0], key[0], value[0], scale, softcap)[None]
 
 
-_opaque = torch.library.custom_op("uag::packed_attention", _attend_in_pass, mutates_args=())
+def _attend_in_compiled_pass(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    layer: int,
+    scale: float,
+    softcap: float | None,
+) -> torch.Tensor:
+    # A graph is compiled for the order in memory that it was told of.
+    return _attend_in_pass(query, key, value, layer, scale, softcap).contiguous()
+
+
+_opaque = torch.library.custom_op(
+    "uag::packed_attention", _attend_in_compiled_pass, mutates_args=()
+)
 """What a compiler leaves as it is: no graph knows what a pass is about."""
 
 
@@ -104,6 +119,17 @@ def _shape_of_attention(
 AttentionInterface.register(PACKED, packed_attention)
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What the new tokens of a segment, `start` to `end` of a pass, see under a window; `mask` as
+    `_attend` has it."""
+
+    start: int
+    end: int
+    seen: Sequence[Run]
+    mask: torch.Tensor | None
+
+
 class PackedAttention:
     """The pass over a pack: writes the new tokens' keys and values, then attends segment by
     segment. `windows` has a layer's window, None: all tokens."""
@@ -115,8 +141,9 @@ class PackedAttention:
         self._store = store
         self._windows = windows
         self._slots = torch.tensor(pack.slots(), device=device)
-        self._views = _views(pack.segments)
-        self._masks: dict[tuple[int, int | None], torch.Tensor | None] = {}
+        self._tokens = len(self._slots)
+        # What is the same for all layers with a window is made once.
+        self._views: dict[_Alike, Sequence[_View]] = {}
 
     def attend(
         self,
@@ -127,32 +154,58 @@ class PackedAttention:
         scale: float,
         softcap: float | None,
     ) -> torch.Tensor:
-        tokens, window = len(self._slots), self._windows[layer]
-        slots = self._slots.to(key.device, non_blocking=True)
-        self._store.write(
-            layer, slots, key[:, :tokens].transpose(0, 1), value[:, :tokens].transpose(0, 1)
-        )
+        self._write(layer, key, value)
+        shared = query.shape[0] // key.shape[0]
+        views = self._seen_by((self._windows[layer], shared, query.dtype, query.device))
+        if len(views) == 1 and views[0].end == query.shape[1]:
+            return self._of_view(views[0], layer, query, scale, softcap)
         out = query.new_zeros(query.shape[1], query.shape[0], value.shape[-1])
-        for index, (start, segment) in enumerate(self._views):
-            end = start + len(segment.ids)
-            seen = _seen(segment, window)
-            keys, values = self._store.read(layer, seen)
-            mask = self._mask(index, segment, window, query.device)
-            part = _attend(query[:, start:end], keys, values, mask, scale, softcap)
-            out[start:end] = part.transpose(0, 1)
+        for view in views:
+            some = query[:, view.start : view.end]
+            out[view.start : view.end] = self._of_view(view, layer, some, scale, softcap)
         return out
 
-    def _mask(
-        self, index: int, segment: Segment, window: int | None, device: torch.device
-    ) -> torch.Tensor | None:
-        """Made once for all layers with that window."""
-        key = (index, window)
-        if key not in self._masks:
-            self._masks[key] = _mask(segment, window, device)
-        return self._masks[key]
+    def _write(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> None:
+        slots = self._slots
+        if slots.device != key.device:
+            slots = slots.to(key.device, non_blocking=True)
+        if key.shape[1] > self._tokens:
+            key, value = key[:, : self._tokens], value[:, : self._tokens]
+        self._store.write(layer, slots, key.transpose(0, 1), value.transpose(0, 1))
+
+    def _of_view(
+        self,
+        view: _View,
+        layer: int,
+        query: torch.Tensor,
+        scale: float,
+        softcap: float | None,
+    ) -> torch.Tensor:
+        keys, values = self._store.read(layer, view.seen)
+        return _attend(query, keys, values, view.mask, scale, softcap).transpose(0, 1)
+
+    def _seen_by(self, alike: _Alike) -> Sequence[_View]:
+        views = self._views.get(alike)
+        if views is None:
+            window, shared, dtype, device = alike
+            views = tuple(
+                _View(
+                    start,
+                    start + len(segment.ids),
+                    _seen(segment, window),
+                    _mask(segment, window, shared, dtype, device),
+                )
+                for start, segment in _starts(self._pack.segments)
+            )
+            self._views[alike] = views
+        return views
 
 
-def _views(segments: Sequence[Segment]) -> list[tuple[int, Segment]]:
+_Alike = tuple[int | None, int, torch.dtype, torch.device]
+"""Layers that see the same: by their window, heads that share keys, number type and device."""
+
+
+def _starts(segments: Sequence[Segment]) -> list[tuple[int, Segment]]:
     starts, start = [], 0
     for segment in segments:
         starts.append((start, segment))
@@ -178,15 +231,24 @@ def _seen(segment: Segment, window: int | None) -> Sequence[Run]:
     return seen
 
 
-def _mask(segment: Segment, window: int | None, device: torch.device) -> torch.Tensor | None:
-    """Which seen tokens each new one sees, bool [new, seen]; None: all."""
+def _mask(
+    segment: Segment, window: int | None, shared: int, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor | None:
+    """Which seen tokens each new one sees: 0 or -inf, [shared * new, seen]; None: all."""
     if len(segment.ids) == 1:
         return None
     first = _first_seen(segment, window)
     new = torch.arange(segment.cached, segment.length, device=device)[:, None]
     seen = torch.arange(first, segment.length, device=device)
-    mask = seen <= new
-    return mask if window is None else mask & (seen > new - window)
+    sees = seen <= new
+    if window is not None:
+        sees &= seen > new - window
+    return added(sees, dtype).repeat(shared, 1)
+
+
+def added(sees: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A mask of truth values as what is added to logits: 0 or -inf."""
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, -torch.inf)
 
 
 def _attend(
@@ -197,14 +259,13 @@ def _attend(
     scale: float,
     softcap: float | None,
 ) -> torch.Tensor:
-    """Query [heads, new, size], keys and values [seen, kv heads, size], to [heads, new, size]."""
+    """Query [heads, new, size], keys and values [seen, kv heads, size], to [heads, new, size]. The
+    mask is added to the logits: [heads / kv heads * new, seen]."""
     heads, new, _ = query.shape
     kv_heads = keys.shape[1]
     shared = heads // kv_heads
     # The heads that share keys become rows: neither a copy of the keys nor a slower kernel.
     rows = query.reshape(kv_heads, shared * new, -1)
-    if mask is not None and shared > 1:
-        mask = mask.repeat(shared, 1)
     keys, values = keys.transpose(0, 1), values.transpose(0, 1)
     if softcap is None:
         out = functional.scaled_dot_product_attention(
@@ -227,7 +288,7 @@ def _capped(
     logits = (rows @ keys.transpose(1, 2)) * scale
     logits = (logits / softcap).tanh() * softcap
     if mask is not None:
-        logits = logits.masked_fill(~mask, -torch.inf)
+        logits = logits + mask
     return logits.softmax(-1, dtype=torch.float32).to(values.dtype) @ values
 
 
@@ -257,5 +318,6 @@ class ShapesOfLayers:
         shape = LayerShape(heads, size, value.shape[-1], key.dtype, key.device)
         self._found.append((layer, shape))
         causal = torch.ones(tokens, tokens, dtype=torch.bool, device=key.device).tril()
+        mask = added(causal, query.dtype).repeat(query.shape[0] // heads, 1)
         keys, values = key.transpose(0, 1), value.transpose(0, 1)
-        return _attend(query, keys, values, causal, scale, softcap).transpose(0, 1)
+        return _attend(query, keys, values, mask, scale, softcap).transpose(0, 1)
