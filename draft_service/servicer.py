@@ -59,25 +59,23 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
     ) -> AsyncIterator[pb.SessionResponse]:
         loaded = self._slot.loaded
         async with loaded.session() as room:
-            with (
-                closing(DraftSession(loaded.model, loaded.batcher, loaded.prefixes)) as session,
-                closing(ReadAhead(request_iterator)) as requests,
-            ):
-                while (read := await requests.next()) is not None:
-                    request, superseded = read
-                    last: pb.SessionResponse | None = None
-                    with room.command(_span(request), METHOD, request.traceparent):
-                        answers = self._answers(loaded, session, request, superseded)
-                        async with aclosing(answers):
-                            async for answer in answers:
-                                if _ends(answer):
-                                    last = answer
-                                else:
-                                    yield answer
-                        room.hold(session.context_length)
-                    if last is not None:
-                        # Outside of its span, which tells of the work and not of the way back.
-                        yield last
+            with closing(DraftSession(loaded.model, loaded.batcher, loaded.prefixes)) as session:
+                async with aclosing(ReadAhead(request_iterator)) as requests:
+                    while (read := await requests.next()) is not None:
+                        request, superseded = read
+                        last: pb.SessionResponse | None = None
+                        with room.command(_span(request), METHOD, request.traceparent):
+                            answers = self._answers(loaded, session, request, superseded)
+                            async with aclosing(answers):
+                                async for answer in answers:
+                                    if _ends(answer):
+                                        last = answer
+                                    else:
+                                        yield answer
+                            room.hold(session.context_length)
+                        if last is not None:
+                            # Outside of its span, which tells of the work and not of the way back.
+                            yield last
 
     async def _answers(
         self,

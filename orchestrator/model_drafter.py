@@ -297,7 +297,7 @@ async def _opened(session: DraftPort, ids: tuple[int, ...], answer_start: int) -
 
 def _probabilities(proposal: Proposal, of_tokens: Sequence[float]) -> tuple[float, ...]:
     """Of each candidate: that of the draft tokens which it adds to the text, together."""
-    told, before = list[float](), 0
+    told, before = list[float](), proposal.known_draft_ids
     for used in proposal.draft_ids_used:
         told.append(math.prod(of_tokens[before:used]))
         before = max(before, used)

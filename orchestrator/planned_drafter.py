@@ -152,6 +152,7 @@ class PlannedDrafter:
 
     def _get_ready(self) -> None:
         if self._preparing is None and self._prepare is not None:
+            self._planner.opened()
             self._preparing = asyncio.ensure_future(self._prepare())
 
     def learn(self, verdict: Verdict) -> None:

@@ -59,7 +59,7 @@ class Proposal:
     `lost_draft_ids` counts the draft's ids that did not wholly reach a candidate, and
     `not_representable_draft_ids` those with bytes that the target has no ids for.
     `draft_ids_used` tells of each candidate how many of the draft's ids it takes to spell the text
-    up to its end.
+    up to its end, and `known_draft_ids` how many of them spell what is committed already.
     """
 
     candidate_ids: tuple[int, ...]
@@ -72,6 +72,7 @@ class Proposal:
     lost_draft_ids: int
     not_representable_draft_ids: int
     draft_ids_used: tuple[int, ...] = ()
+    known_draft_ids: int = 0
 
 
 class Conversion(Protocol):

@@ -91,6 +91,7 @@ class SameVocabulary:
             lost_draft_ids=lost,
             not_representable_draft_ids=0,
             draft_ids_used=tuple(range(held + 1, held + 1 + len(candidates))),
+            known_draft_ids=min(known, len(draft_ids)),
         )
 
     def _readable(self, target_ids: Sequence[int]) -> list[int]:

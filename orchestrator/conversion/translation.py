@@ -6,7 +6,7 @@ Ids that the target committed are never encoded again: the two sides are aligned
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
@@ -192,6 +192,7 @@ class Translation:
             lost_draft_ids=guess.lost_after(end) - len(ending),
             not_representable_draft_ids=self._not_representable(ids, new, guess.ends, held),
             draft_ids_used=(*self._used(ids, guess.ends, held), *(guess.count for _ in ending)),
+            known_draft_ids=bisect_right(guess.ends, held),
         )
 
     def _used(self, candidates: Sequence[int], ends: Sequence[int], held: int) -> Iterator[int]:

@@ -27,6 +27,10 @@ class DecayedMean:
         """Whether anything was observed."""
         return self._weight > 0
 
+    def pull(self, to: float, share: float) -> None:
+        """Moves so much of the way to a value that is expected without any observation."""
+        self._mean += share * (to - self._mean)
+
     def observe(self, value: float, weight: float = 1.0) -> None:
         """`weight`: what it counts beside a usual observation; above 0."""
         self._weight = self._keep**weight * self._weight + weight

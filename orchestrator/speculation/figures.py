@@ -36,6 +36,10 @@ what these cost is not known well enough, but a context that grows must be follo
 ENOUGH_CONTROLS = 4.0
 """Comparisons of the target's pace, by itself and beside the draft, that tell the difference."""
 
+PROMISE_KEEP, PROMISE_WEIGHT = 0.9, 8.0
+"""Of blocks of rounds that are held against what was expected of them; the weight is that of the
+expectation."""
+
 FRESH = 16
 """Rounds after a plain step in which others are compared with it: a context grows, and steps with
 it."""
@@ -96,6 +100,9 @@ class PairFigures:
         self.draft_outside_seconds = DecayedMean(0.001, PAIR_TIME_KEEP)
         self.slowed = DecayedMean(1.0, PAIR_TIME_KEEP)
         """By how much the target is slower while the draft runs: where they share cores, say."""
+        self.ahead_kept = DecayedMean(1.0, PROMISE_KEEP, PROMISE_WEIGHT)
+        """What drafting beside the target gave, by what was expected of it: what the formula does
+        not know of, such as cores that are shared."""
         self.lost = DecayedMean(0.5, PAIR_TIME_KEEP)
         self.per_draft_token = DecayedMean(1.0, PAIR_TIME_KEEP)
         self.acceptance = Acceptance(Known((FIRST_ACCEPTANCE,)), PAIR_WEIGHT, PAIR_KEEP)
@@ -145,7 +152,9 @@ class AnswerFigures:
     def draft_step_seconds(self) -> float:
         if self._draft_step.known:
             return self._draft_step.value
-        return self.step_seconds * self.pair.draft_cost
+        if self.pair.draft_step_seconds.known:
+            return self.pair.draft_step_seconds.value
+        return self.step_seconds * self.pair.first_draft_cost
 
     def verification(self) -> Verification:
         """What a round takes of the target. All that share a pass wait for it: counted as if each

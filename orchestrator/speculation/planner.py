@@ -9,8 +9,10 @@ it must not know ids, models or clocks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 from orchestrator.speculation.acceptance import Expected, Known, expected_accepted
+from orchestrator.speculation.decayed import DecayedMean
 from orchestrator.speculation.figures import ENOUGH_CONTROLS, AnswerFigures
 from orchestrator.speculation.lookup import Match
 from orchestrator.speculation.steady import (
@@ -31,14 +33,22 @@ CONTROL_EVERY, FIRST_CONTROL_EVERY = 64, 6
 """Rounds: a plain step among others tells what they are compared with. More often until that is
 known, and by how much a draft that runs ahead slows the target."""
 
-PROBE_TOKENS = 2
-ENOUGH_EVIDENCE = 24.0
-"""Examined candidates after which a pair that does not pay is left alone until they fade."""
+PROBE_TOKENS, PROBES_OF_ANSWER = 2, 4
+"""What is drafted to find out whether a pair pays, and in how many rounds of an answer."""
 
-HOPE = Known((0.95,))
-"""The acceptance with which a draft must pay to be tried at all."""
+OPENING_STEPS = 4.0
+"""Steps of the target that a session of the draft costs, with the prompt that it has to read."""
+
+MOST_HOPE = 0.95
+PROMISE_ROUNDS = 16
+"""Drafted rounds that are held together against what was expected of them."""
+
+FORGIVEN = 0.001
+"""Of what a way fell short by, in each round without it."""
 
 WORTH_TRYING = 1.05
+"""How much a draft must be worth to be tried, if it is as good as it may yet turn out to be."""
+
 RECENT_KEEP = 0.95
 
 CAUTION = 0.8
@@ -92,10 +102,13 @@ class Planner:
         self._most = most_draft_tokens
         self._may_run_ahead = may_run_ahead
         self._steady: Steady = Plain()
-        self._rate = 0.0
+        self._promise = _Promise()
+        self._rate = self._expected = 0.0
+        self._drafted = False
         self._rounds = 0
         self._since_plain = FIRST_CONTROL_EVERY
         self._probing = False
+        self._probes = 0
         self._recent_tokens = self._recent_seconds = 0.0
         self._replan()
 
@@ -109,8 +122,19 @@ class Planner:
         """Whether drafting by the model is expected to pay, as far as it is known."""
         return self._most > 0 and not isinstance(self._steady, Plain)
 
+    def opened(self) -> None:
+        """The draft model is being got ready."""
+        if not self.pays:
+            self._figures.pair.probes.spend(OPENING_STEPS)
+            self._probes = PROBES_OF_ANSWER
+
     def plan(self, outlook: Outlook) -> Plan:
         """For the next round."""
+        plan = self._planned(outlook)
+        self._drafted = isinstance(plan, Ask | RunAhead)
+        return plan
+
+    def _planned(self, outlook: Outlook) -> Plan:
         if self._rounds % REPLANNED_EVERY == 0:
             self._replan()
         self._rounds += 1
@@ -131,6 +155,11 @@ class Planner:
         figures.pair.probes.passed(steps)
         if plain:
             self._since_plain = 0
+        if not isinstance(self._steady, Ahead):
+            # What is not tried cannot show that it has become better.
+            figures.pair.ahead_kept.pull(1.0, FORGIVEN)
+        elif self._drafted:
+            self._promise.kept(self._kept(self._steady), tokens, seconds * self._expected)
         self._recent_tokens = RECENT_KEEP * self._recent_tokens + tokens
         self._recent_seconds = RECENT_KEEP * self._recent_seconds + seconds
 
@@ -144,12 +173,19 @@ class Planner:
 
     def _replan(self) -> None:
         figures = self._figures
-        ways = steady_ways(figures, figures.acceptance, self._most, self._may_run_ahead)
+        # What a draft token takes is learnt from rounds that wait for it.
+        may_run_ahead = self._may_run_ahead and figures.pair.draft_step_seconds.known
+        ways = steady_ways(figures, figures.acceptance, self._most, may_run_ahead)
+        ways = [Rated(way.way, way.rate * self._kept(way.way).value) for way in ways]
         kind = type(self._steady)
         stay = max((way for way in ways if isinstance(way.way, kind)), key=_rate)
         best = max(ways, key=_rate)
         taken = best if best.rate > BETTER * stay.rate else stay
         self._steady, self._rate = taken.way, taken.rate
+        self._expected = taken.rate / self._kept(taken.way).value
+
+    def _kept(self, way: Steady) -> DecayedMean:
+        return self._figures.pair.ahead_kept if isinstance(way, Ahead) else ALWAYS_KEPT
 
     @property
     def _worth(self) -> float:
@@ -167,8 +203,10 @@ class Planner:
             tokens, gain = self._copied(outlook.match, outlook.room, worth)
             if gain > value:
                 plan, value = Copy(tokens), gain
-        if isinstance(plan, Plain) and outlook.model_ready and self._probe_is_due:
-            self._probing = True
+        # Right after a plain step, beside which its verification can be measured.
+        fresh = self._since_plain == 1
+        if isinstance(plan, Plain) and outlook.model_ready and self._probes and fresh:
+            self._probing, self._probes = True, self._probes - 1
             return Ask(min(PROBE_TOKENS, self._most))
         return plan
 
@@ -206,16 +244,34 @@ class Planner:
     @property
     def _probe_is_due(self) -> bool:
         pair = self._figures.pair
-        if not pair.probes.allows:
-            return False
-        if pair.probes.full:
+        if pair.probes.full and self._most:
             # Long enough ago that all may be otherwise.
             return True
-        if pair.acceptance.evidence > ENOUGH_EVIDENCE:
+        if not self._most or not pair.probes.allows:
             return False
-        hoped = steady_ways(self._figures, HOPE, min(8, self._most), self._may_run_ahead)
-        plain = hoped[0].rate
-        return max(way.rate for way in hoped) > WORTH_TRYING * plain
+        hope = Known(
+            (min(MOST_HOPE, pair.acceptance.at(0) + 1 / sqrt(1 + pair.acceptance.evidence)),)
+        )
+        hoped = steady_ways(self._figures, hope, min(8, self._most), self._may_run_ahead)
+        return max(way.rate for way in hoped) > WORTH_TRYING * hoped[0].rate
+
+
+ALWAYS_KEPT = DecayedMean(1.0, 0.0)
+
+
+class _Promise:
+    """What the rounds of a steady way gave, by what was expected of them."""
+
+    def __init__(self) -> None:
+        self._rounds, self._tokens, self._expected = 0, 0.0, 0.0
+
+    def kept(self, mean: DecayedMean, tokens: float, expected: float) -> None:
+        """A round of it."""
+        self._rounds, self._tokens = self._rounds + 1, self._tokens + tokens
+        self._expected += expected
+        if self._rounds == PROMISE_ROUNDS and self._expected:
+            mean.observe(self._tokens / self._expected)
+            self._rounds, self._tokens, self._expected = 0, 0.0, 0.0
 
 
 def _rate(rated: Rated) -> float:

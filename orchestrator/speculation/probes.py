@@ -5,7 +5,7 @@ from __future__ import annotations
 SHARE = 0.01
 """Of all time."""
 
-MOST_STEPS = 12.0
+MOST_STEPS = 24.0
 """What may be saved up, and what there is before any time has passed."""
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from orchestrator.conversion.conversion import DraftUpdate, ProposalStatus, Stop
 from orchestrator.conversion.roles import Roles
 from orchestrator.conversion.same_vocabulary import SameVocabulary
@@ -74,10 +72,3 @@ def test_an_answer_shorter_than_what_was_committed_is_no_mismatch() -> None:
     conversion.commit([2, 3])
     proposal = conversion.propose([2])
     assert (proposal.candidate_ids, proposal.status) == ((), ProposalStatus.OK)
-
-
-def test_two_answers_to_one_call_are_refused() -> None:
-    conversion = session(1)
-    conversion.propose([2])
-    with pytest.raises(RuntimeError, match="twice"):
-        conversion.propose([3])

@@ -166,13 +166,6 @@ def test_an_answer_from_before_a_control_token_proposes_nothing() -> None:
     assert (proposal.candidate_ids, proposal.status) == ((), ProposalStatus.HELD_MISMATCH)
 
 
-def test_two_answers_to_one_call_are_refused() -> None:
-    translation = session("a")
-    translation.propose(draft_ids("x"))
-    with pytest.raises(RuntimeError, match="twice"):
-        translation.propose(draft_ids("y"))
-
-
 def test_lost_ids_are_counted_over_the_session() -> None:
     translation = session("a")
     translation.propose([1, 1])

@@ -64,6 +64,22 @@ async def test_a_peer_that_cannot_be_reached_is_unavailable() -> None:
             await stream.exchange(ONE, 5)
 
 
+async def test_commands_may_be_sent_before_earlier_ones_are_answered() -> None:
+    """Also while an earlier one is being written. Answers come in the order of the commands."""
+
+    async def both(requests: AsyncIterator[Struct], context: Context) -> AsyncIterator[Struct]:  # noqa: ARG001
+        async for request in requests:
+            yield request
+
+    async with serving(trivial_server(both=both)) as channel:
+        stream: SessionStream[bytes, bytes] = SessionStream(
+            "draft service", channel.stream_stream(SESSION)()
+        )
+        await asyncio.gather(*(stream.send(command, 5) for command in (ONE, TWO) * 10))
+        assert [await stream.receive(5) for _ in range(20)] == [ONE, TWO] * 10
+        stream.close()
+
+
 class BrokenCall:
     """A call whose stream ended under a write, before the peer's status was there."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from orchestrator.speculation.figures import (
@@ -58,7 +58,8 @@ class Running:
 
 
 class Answer:
-    """One answer in a world, by the clock of the world."""
+    """One answer in a world, by the clock of the world. Which of its tokens the draft gets right is
+    fixed by its dice alone: all ways to write it meet the same text."""
 
     def __init__(self, world: World, dice: random.Random, acceptance: float) -> None:
         self.world = world
@@ -67,6 +68,8 @@ class Answer:
         self.seconds = 0.0
         self.tokens = 1
         self.running: Running | None = None
+        self._text = random.Random(dice.getrandbits(64))
+        self._guessable: list[bool] = []
 
     @property
     def _draft_step(self) -> float:
@@ -79,8 +82,12 @@ class Answer:
     def _noisy(self, seconds: float) -> float:
         return seconds * math.exp(self.dice.gauss(0, self.world.noise))
 
-    def _right(self) -> bool:
-        return self.dice.random() < self.acceptance
+    def _right(self, ahead: int) -> bool:
+        """Whether the draft guesses the token that is so many after the committed ones."""
+        place = self.tokens + ahead
+        while len(self._guessable) <= place:
+            self._guessable.append(self._text.random() < self.acceptance)
+        return self._guessable[place]
 
     def round(self, plan: Plan) -> tuple[Verified, DraftedTokens | None, int, int, bool]:
         """What is seen of a round: and its candidates, and how many of them were accepted."""
@@ -99,7 +106,7 @@ class Answer:
         seconds = forward + self._noisy(self.world.call_cost * self.world.step_seconds)
         self.seconds += seconds
         accepted = 0
-        while accepted < tokens and self._right():
+        while accepted < tokens and self._right(accepted):
             accepted += 1
         seen = DraftedTokens(seconds, forward, tokens, tokens, tokens, tokens, 0)
         return self._verified(tokens, accepted, seen, False)
@@ -115,10 +122,11 @@ class Answer:
             self.seconds = max(self.seconds + 1e-9 * missing, there)
         candidates = running.there(self.seconds, step)
         accepted = 0
-        while accepted < candidates and self._right():
+        while accepted < candidates and self._right(accepted):
             accepted += 1
+        all_right = accepted == candidates and self._right(accepted)
         result = self._verified(candidates, accepted, None, True)
-        if accepted == candidates and self._right():
+        if all_right:
             running.taken += candidates + 1
         else:
             self.running = None
@@ -155,30 +163,66 @@ def run_fixed(world: World, plan: Plan, answers: int, seed: int) -> float:
     return seconds / tokens
 
 
-def run_planned(
-    world: World, answers: int, seed: int, *, ahead: bool, known_cost: float | None = None
-) -> float:
-    """Seconds by token, with all that is lost to learning."""
-    pair = PairFigures(world.draft_cost if known_cost is None else known_cost)
-    seconds = tokens = 0.0
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer as it was written: what was planned in its rounds, and what it took."""
+
+    plans: tuple[Plan, ...]
+    seconds: float
+    tokens: int
+
+    def rounds_of(self, kind: type[Plan]) -> int:
+        return sum(isinstance(plan, kind) for plan in self.plans)
+
+
+def planned_answers(
+    world: World,
+    answers: int,
+    seed: int,
+    *,
+    ahead: bool,
+    known_cost: float | None = None,
+    most_draft_tokens: int = 32,
+    pair: PairFigures | None = None,
+) -> Iterator[Written]:
+    """One after another, of one pair that is not known before."""
+    known = PairFigures(world.draft_cost if known_cost is None else known_cost)
     for number in range(answers):
         answer = Answer(
             world, random.Random((seed << 16) + number), world.acceptance(number / answers)
         )
-        figures = AnswerFigures(pair)
-        planner = Planner(figures, most_draft_tokens=32, may_run_ahead=ahead)
-        for _ in plan_answer(answer, figures, planner):
-            pass
+        figures = AnswerFigures(pair or known)
+        planner = Planner(figures, most_draft_tokens=most_draft_tokens, may_run_ahead=ahead)
+        plans = tuple(plan_answer(answer, figures, planner))
+        yield Written(plans, answer.seconds, answer.tokens)
+
+
+def seconds_by_token(answers: Iterable[Written]) -> float:
+    seconds = tokens = 0.0
+    for answer in answers:
         seconds, tokens = seconds + answer.seconds, tokens + answer.tokens
     return seconds / tokens
 
 
+def run_planned(
+    world: World, answers: int, seed: int, *, ahead: bool, known_cost: float | None = None
+) -> float:
+    """Seconds by token, with all that is lost to learning."""
+    return seconds_by_token(
+        planned_answers(world, answers, seed, ahead=ahead, known_cost=known_cost)
+    )
+
+
 def plan_answer(answer: Answer, figures: AnswerFigures, planner: Planner) -> Iterator[Plan]:
-    """Each round, when it is over."""
+    """Each round, when it is over. A model that is wanted is ready at once."""
+    opened = False
     while answer.tokens < TOKENS:
+        if not opened and planner.wants_model:
+            planner.opened()
+            opened = True
         began = answer.seconds
         room = TOKENS - answer.tokens
-        plan = planner.plan(Outlook(room, None, model_ready=True, in_hand=answer.in_hand))
+        plan = planner.plan(Outlook(room, None, model_ready=opened, in_hand=answer.in_hand))
         seen, drafted, candidates, accepted, beside = answer.round(plan)
         if drafted is not None:
             figures.drafted(drafted)

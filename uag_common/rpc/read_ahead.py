@@ -27,9 +27,10 @@ class ReadAhead(Generic[T]):
         self._coming = self._read()
         return message, self._coming.done
 
-    def close(self) -> None:
-        """Reads no further."""
+    async def aclose(self) -> None:
+        """Reads no further; then the stream may be closed, which it cannot be while it is read."""
         abandon(self._coming)
+        await asyncio.wait((self._coming,))
 
     def _read(self) -> asyncio.Task[T | None]:
         return asyncio.ensure_future(self._one())

@@ -67,6 +67,7 @@ class SessionStream(Generic[Command, Answer]):
     def __init__(self, peer: str, call: grpc.aio.StreamStreamCall[Command, Answer]) -> None:
         self._peer = peer
         self._call = call
+        self._writing = asyncio.Lock()
         self._end: UagError = PeerUnavailableError(f"{peer} ended the session")
         call.add_done_callback(self._note_end)
 
@@ -86,7 +87,9 @@ class SessionStream(Generic[Command, Answer]):
     async def send(self, command: Command, timeout_seconds: float) -> None:
         """Sends a command, and does not wait for its answers: `receive` gives them, in the order of
         the commands. Raises as `exchange` does."""
-        await self._within(self._call.write(command), timeout_seconds)
+        # A call that is told to write while it writes breaks.
+        async with self._writing:
+            await self._within(self._call.write(command), timeout_seconds)
 
     async def receive(self, timeout_seconds: float) -> Answer:
         """The next answer. Raises as `exchange` does."""
