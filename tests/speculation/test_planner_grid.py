@@ -15,7 +15,7 @@ from orchestrator.speculation.planner import Ask, Plan, RunAhead
 from orchestrator.speculation.steady import Plain
 from tests.speculation.world import World, run_fixed, run_planned
 
-OF_BEST, OF_BEST_AHEAD = 0.97, 0.94
+OF_BEST, OF_BEST_AHEAD = 0.97, 0.93
 """Where the draft may run ahead, the rate is no smooth function of what is waited for, and the
 formula only near it."""
 OF_PLAIN = 0.98
