@@ -16,9 +16,6 @@ TOLD_APART = 16
 PLACES_ALIKE = 3.0
 """How many times the prior's weight it takes to say that one place is unlike the others."""
 
-HIGHEST = 0.99
-"""What a prior can become: nothing is certain because much of it came true."""
-
 
 class Expected(Protocol):
     """An estimate for each place, from 0."""
@@ -39,13 +36,15 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Another estimate from a later place on."""
+    """Another estimate from a later place on, and no further than `last`, if it does not begin
+    there."""
 
     expected: Expected
     first: int
+    last: int
 
     def at(self, place: int) -> float:
-        return self.expected.at(self.first + place)
+        return self.expected.at(max(self.first, min(self.first + place, self.last)))
 
 
 class Acceptance:
@@ -66,11 +65,14 @@ class Acceptance:
         """Examined candidates that still count."""
         return self._all_examined
 
-    def observe(self, examined: int, accepted: int, first: int = 0) -> None:
-        """Of a proposal so many were looked at, and so many accepted; the first stood there."""
+    def observe(
+        self, examined: int, accepted: int, first: int = 0, last: int = TOLD_APART - 1
+    ) -> None:
+        """Of a proposal so many were looked at, and so many accepted; the first stood at the place
+        `first`, and those that would stand past `last` count there."""
         self.fade()
         for number in range(examined):
-            place = min(first + number, TOLD_APART - 1)
+            place = min(max(first, min(first + number, last)), TOLD_APART - 1)
             self._examined[place] += 1
             self._accepted[place] += number < accepted
             self._all_expected += self._prior.at(place)
@@ -88,8 +90,11 @@ class Acceptance:
 
     def at(self, place: int) -> float:
         place, weight = min(place, TOLD_APART - 1), self._weight
-        better = (self._all_accepted + weight) / (self._all_expected + weight)
-        prior = min(HIGHEST, self._prior.at(place) * better)
+        rejected = self._all_examined - self._all_accepted + weight
+        expected = self._all_examined - self._all_expected + weight
+        better = (self._all_accepted + weight) / (self._all_expected + weight) * expected / rejected
+        prior = self._prior.at(place)
+        prior = prior * better / (1 - prior + prior * better)
         weight *= PLACES_ALIKE
         return (self._accepted[place] + weight * prior) / (self._examined[place] + weight)
 

@@ -18,6 +18,9 @@ FIRST_ACCEPTANCE = 0.6
 FIRST_LOOKUP_ACCEPTANCE = (0.23, 0.5, 0.65, 0.7, 0.75, 0.8, 0.8, 0.8, 0.9)
 """After a match of 1, 2, ... tokens: chat models that explain, copy and write code (measured)."""
 
+GROWN = 5
+"""A match that grows by right guesses is never as good a sign as one that stood there as long."""
+
 PAIR_KEEP = 0.998
 ANSWER_KEEP = 0.985
 PAIR_WEIGHT = 10.0
@@ -231,8 +234,8 @@ class AnswerFigures:
 
     def copied(self, match_length: int) -> Expected:
         """The chances of tokens that followed a match of that length."""
-        return From(self._copied, match_length - 1)
+        return From(self._copied, match_length - 1, GROWN)
 
     def copies_examined(self, match_length: int, examined: int, accepted: int) -> None:
-        self._copied.observe(examined, accepted, match_length - 1)
-        self.pair.copied.observe(examined, accepted, match_length - 1)
+        self._copied.observe(examined, accepted, match_length - 1, GROWN)
+        self.pair.copied.observe(examined, accepted, match_length - 1, GROWN)

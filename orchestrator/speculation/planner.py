@@ -182,6 +182,8 @@ class Planner:
         best = max(ways, key=_rate)
         taken = best if best.rate > BETTER * stay.rate else stay
         self._steady, self._rate = taken.way, taken.rate
+        if self.pays:
+            figures.pair.probes.paid()
         self._expected = taken.rate / self._kept(taken.way).value
 
     def _kept(self, way: Steady) -> DecayedMean:

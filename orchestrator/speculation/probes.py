@@ -5,30 +5,42 @@ from __future__ import annotations
 SHARE = 0.01
 """Of all time."""
 
-MOST_STEPS = 24.0
-"""What may be saved up, and what there is before any time has passed."""
+FIRST_STEPS = 24.0
+"""What there is before any time has passed."""
+
+MOST_STEPS = 400.0
+"""What must be saved up at most before a pair that cannot pay is tried again."""
 
 
 class ProbeBudget:
     """Of one pair, in steps of the target."""
 
     def __init__(self) -> None:
-        self._left = MOST_STEPS
+        self._left = self._full = FIRST_STEPS
 
     @property
     def allows(self) -> bool:
-        """Whether something may be spent now."""
+        """Whether something may be spent now on a pair that might pay."""
         return self._left > 0
 
     @property
     def full(self) -> bool:
-        """Whether nothing was spent for long."""
-        return self._left >= MOST_STEPS
+        """Whether it is so long since a pair that cannot pay was tried that all may be otherwise.
+        Each time in vain makes it twice as long."""
+        return self._left >= self._full
 
     def passed(self, steps: float) -> None:
         """So much time went by."""
-        self._left = min(MOST_STEPS, self._left + SHARE * steps)
+        self._left = min(self._full, self._left + SHARE * steps)
 
     def spend(self, steps: float) -> None:
         """So much was lost to a probe; less than 0 if it gained something."""
-        self._left = min(MOST_STEPS, self._left - steps)
+        if self.full:
+            self._full = min(MOST_STEPS, 2 * self._full)
+            self._left = min(self._left, self._full / 2)
+        self._left = min(self._full, self._left - steps)
+
+    def paid(self) -> None:
+        """The pair pays now."""
+        self._full = FIRST_STEPS
+        self._left = min(self._left, self._full)

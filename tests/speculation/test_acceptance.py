@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.speculation.acceptance import (
-    HIGHEST,
     TOLD_APART,
     Acceptance,
     From,
@@ -67,7 +66,9 @@ def test_a_proposal_may_begin_at_a_later_place() -> None:
         acceptance.observe(1, 0, first=4)
     # It tells something of the other places, but less.
     assert acceptance.at(4) < acceptance.at(0) < 0.6
-    assert From(acceptance, 4).at(0) == acceptance.at(4)
+    assert From(acceptance, 4, 9).at(0) == acceptance.at(4)
+    assert From(acceptance, 4, 9).at(50) == acceptance.at(9)
+    assert From(acceptance, 12, 9).at(3) == acceptance.at(12)
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)), max_size=60))
@@ -81,7 +82,7 @@ def test_a_chance_is_never_certain(seen: list[tuple[int, int, int]]) -> None:
 def test_an_estimate_may_stand_on_another_one() -> None:
     of_pair = learnt(0.9, 400)
     of_answer = Acceptance(of_pair, 8.0, 0.97)
-    assert of_answer.at(0) == pytest.approx(min(HIGHEST, of_pair.at(0)))
+    assert of_answer.at(0) == pytest.approx(of_pair.at(0))
     for _ in range(60):
         of_answer.observe(1, 0)
     assert of_answer.at(0) < 0.3 < of_pair.at(0)

@@ -36,8 +36,8 @@ class Attending(Protocol):
         scale: float,
         softcap: float | None,
     ) -> torch.Tensor:
-        """Query [heads, tokens, size], key and value [kv heads, tokens, size], to
-        [tokens, heads, value size]."""
+        """Query [1, heads, tokens, size], key and value [1, kv heads, tokens, size], to
+        [1, tokens, heads, value size]."""
 
 
 _PASS: ContextVar[Attending] = ContextVar("the pass that runs")
@@ -83,7 +83,7 @@ def _attend_in_pass(
     scale: float,
     softcap: float | None,
 ) -> torch.Tensor:
-    return _PASS.get().attend(layer, query[0], key[0], value[0], scale, softcap)[None]
+    return _PASS.get().attend(layer, query, key, value, scale, softcap)
 
 
 def _attend_in_compiled_pass(
@@ -155,23 +155,24 @@ class PackedAttention:
         softcap: float | None,
     ) -> torch.Tensor:
         self._write(layer, key, value)
-        shared = query.shape[0] // key.shape[0]
+        _, heads, tokens, _ = query.shape
+        shared = heads // key.shape[1]
         views = self._seen_by((self._windows[layer], shared, query.dtype, query.device))
-        if len(views) == 1 and views[0].end == query.shape[1]:
+        if len(views) == 1 and views[0].end == tokens:
             return self._of_view(views[0], layer, query, scale, softcap)
-        out = query.new_zeros(query.shape[1], query.shape[0], value.shape[-1])
+        out = query.new_zeros(1, tokens, heads, value.shape[-1])
         for view in views:
-            some = query[:, view.start : view.end]
-            out[view.start : view.end] = self._of_view(view, layer, some, scale, softcap)
+            some = query[:, :, view.start : view.end]
+            out[:, view.start : view.end] = self._of_view(view, layer, some, scale, softcap)
         return out
 
     def _write(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> None:
         slots = self._slots
         if slots.device != key.device:
             slots = slots.to(key.device, non_blocking=True)
-        if key.shape[1] > self._tokens:
-            key, value = key[:, : self._tokens], value[:, : self._tokens]
-        self._store.write(layer, slots, key.transpose(0, 1), value.transpose(0, 1))
+        if key.shape[2] > self._tokens:
+            key, value = key[:, :, : self._tokens], value[:, :, : self._tokens]
+        self._store.write(layer, slots, key, value)
 
     def _of_view(
         self,
@@ -182,7 +183,7 @@ class PackedAttention:
         softcap: float | None,
     ) -> torch.Tensor:
         keys, values = self._store.read(layer, view.seen)
-        return _attend(query, keys, values, view.mask, scale, softcap).transpose(0, 1)
+        return _attend(query, keys, values, view.mask, scale, softcap).transpose(1, 2)
 
     def _seen_by(self, alike: _Alike) -> Sequence[_View]:
         views = self._views.get(alike)
@@ -259,21 +260,17 @@ def _attend(
     scale: float,
     softcap: float | None,
 ) -> torch.Tensor:
-    """Query [heads, new, size], keys and values [seen, kv heads, size], to [heads, new, size]. The
-    mask is added to the logits: [heads / kv heads * new, seen]."""
-    heads, new, _ = query.shape
+    """Query [1, heads, new, size], keys and values [1, kv heads, seen, size], to
+    [1, heads, new, size]. The mask is added to the logits: [heads / kv heads * new, seen]."""
+    _, heads, new, _ = query.shape
     kv_heads = keys.shape[1]
-    shared = heads // kv_heads
     # The heads that share keys become rows: neither a copy of the keys nor a slower kernel.
-    rows = query.reshape(kv_heads, shared * new, -1)
-    keys, values = keys.transpose(0, 1), values.transpose(0, 1)
+    rows = query.reshape(1, kv_heads, heads // kv_heads * new, -1)
     if softcap is None:
-        out = functional.scaled_dot_product_attention(
-            rows[None], keys[None], values[None], mask, scale=scale
-        )[0]
+        out = functional.scaled_dot_product_attention(rows, keys, values, mask, scale=scale)
     else:
         out = _capped(rows, keys, values, mask, scale, softcap)
-    return out.reshape(heads, new, -1)
+    return out.reshape(1, heads, new, -1)
 
 
 def _capped(
@@ -285,7 +282,7 @@ def _capped(
     softcap: float,
 ) -> torch.Tensor:
     """With the logits of the attention kept within a cap (Gemma 2, arXiv 2408.00118)."""
-    logits = (rows @ keys.transpose(1, 2)) * scale
+    logits = (rows @ keys.transpose(2, 3)) * scale
     logits = (logits / softcap).tanh() * softcap
     if mask is not None:
         logits = logits + mask
@@ -314,10 +311,9 @@ class ShapesOfLayers:
         scale: float,
         softcap: float | None,
     ) -> torch.Tensor:
-        heads, tokens, size = key.shape
+        _, heads, tokens, size = key.shape
         shape = LayerShape(heads, size, value.shape[-1], key.dtype, key.device)
         self._found.append((layer, shape))
         causal = torch.ones(tokens, tokens, dtype=torch.bool, device=key.device).tril()
-        mask = added(causal, query.dtype).repeat(query.shape[0] // heads, 1)
-        keys, values = key.transpose(0, 1), value.transpose(0, 1)
-        return _attend(query, keys, values, mask, scale, softcap).transpose(0, 1)
+        mask = added(causal, query.dtype).repeat(query.shape[1] // heads, 1)
+        return _attend(query, key, value, mask, scale, softcap).transpose(1, 2)
