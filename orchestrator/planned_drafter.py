@@ -190,6 +190,7 @@ class PlannedDrafter:
 
     def close(self) -> None:
         self._lookup.close()
+        self._planner.closed()
         if self._preparing is not None and self._model is None:
             abandon(self._preparing)
         if self._model is not None:

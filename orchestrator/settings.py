@@ -24,7 +24,7 @@ class OrchestratorSettings(ServiceSettings):
     draft_tokens: int = setting(
         "most tokens that the draft model is asked for in a round, where a request does not say "
         "otherwise; 0: it is never asked",
-        default=32,
+        default=24,
         minimum=0,
         maximum=MAX_DRAFT_TOKENS,
     )
@@ -38,7 +38,7 @@ class OrchestratorSettings(ServiceSettings):
     lookup_tokens: int = setting(
         "most tokens that a round takes from earlier text, where a request does not say otherwise; "
         "0: never",
-        default=32,
+        default=24,
         minimum=0,
         maximum=MAX_CANDIDATES,
     )

@@ -28,7 +28,7 @@ from orchestrator.speculation.steady import (
 BETTER = 1.03
 """By so much another kind of steady way must be better to be taken: estimates are never still."""
 
-REPLANNED_EVERY = 4
+REPLANNED_EVERY, PLAIN_REPLANNED_EVERY = 4, 16
 CONTROL_EVERY, FIRST_CONTROL_EVERY = 64, 6
 """Rounds: a plain step among others tells what they are compared with. More often until that is
 known, and by how much a draft that runs ahead slows the target."""
@@ -108,7 +108,7 @@ class Planner:
         self._rounds = 0
         self._since_plain = FIRST_CONTROL_EVERY
         self._probing = False
-        self._probes = 0
+        self._probes, self._begun = 0, False
         self._recent_tokens = self._recent_seconds = 0.0
         self._replan()
 
@@ -125,8 +125,15 @@ class Planner:
     def opened(self) -> None:
         """The draft model is being got ready."""
         if not self.pays:
-            self._figures.pair.probes.spend(OPENING_STEPS)
-            self._probes = PROBES_OF_ANSWER
+            # All that share the target's passes are slowed by it.
+            self._figures.pair.probes.begin(OPENING_STEPS * self._figures.sessions)
+            self._probes, self._begun = PROBES_OF_ANSWER, True
+
+    def closed(self) -> None:
+        """The answer is over."""
+        if self._begun:
+            self._figures.pair.probes.end()
+            self._begun = False
 
     def plan(self, outlook: Outlook) -> Plan:
         """For the next round."""
@@ -135,7 +142,8 @@ class Planner:
         return plan
 
     def _planned(self, outlook: Outlook) -> Plan:
-        if self._rounds % REPLANNED_EVERY == 0:
+        every = REPLANNED_EVERY if self.pays else PLAIN_REPLANNED_EVERY
+        if self._rounds % every == 0:
             self._replan()
         self._rounds += 1
         self._since_plain += 1
@@ -151,7 +159,7 @@ class Planner:
         figures = self._figures
         steps = seconds / figures.verification().plain
         if self._probing:
-            figures.pair.probes.spend(steps - tokens)
+            figures.pair.probes.spend((steps - tokens) * figures.sessions)
         figures.pair.probes.passed(steps)
         if plain:
             self._since_plain = 0

@@ -17,17 +17,28 @@ class ProbeBudget:
 
     def __init__(self) -> None:
         self._left = self._full = FIRST_STEPS
+        self._probing = False
 
     @property
     def allows(self) -> bool:
-        """Whether something may be spent now on a pair that might pay."""
-        return self._left > 0
+        """Whether something may be spent now on a pair that might pay. One answer at a time
+        probes: what it finds out is known to all."""
+        return self._left > 0 and not self._probing
 
     @property
     def full(self) -> bool:
         """Whether it is so long since a pair that cannot pay was tried that all may be otherwise.
         Each time in vain makes it twice as long."""
-        return self._left >= self._full
+        return self._left >= self._full and not self._probing
+
+    def begin(self, steps: float) -> None:
+        """An answer begins to probe, and spends so much on it already."""
+        self.spend(steps)
+        self._probing = True
+
+    def end(self) -> None:
+        """It has ended."""
+        self._probing = False
 
     def passed(self, steps: float) -> None:
         """So much time went by."""
@@ -35,7 +46,7 @@ class ProbeBudget:
 
     def spend(self, steps: float) -> None:
         """So much was lost to a probe; less than 0 if it gained something."""
-        if self.full:
+        if self._left >= self._full:
             self._full = min(MOST_STEPS, 2 * self._full)
             self._left = min(self._left, self._full / 2)
         self._left = min(self._full, self._left - steps)

@@ -20,7 +20,7 @@ def test_all_short_work_goes_and_the_first_prompt_gets_the_rest() -> None:
 
 
 def test_what_a_prompt_leaves_the_next_one_gets() -> None:
-    assert plan([wanted(1, 400), wanted(0, 80)], WIDE) == [20, 80]
+    assert plan([wanted(1, 400), wanted(0, 40)], WIDE) == [60, 40]
 
 
 def test_where_not_all_fit_those_go_that_had_no_turn_for_longest() -> None:

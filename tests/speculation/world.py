@@ -194,6 +194,7 @@ def planned_answers(
         figures = AnswerFigures(pair or known)
         planner = Planner(figures, most_draft_tokens=most_draft_tokens, may_run_ahead=ahead)
         plans = tuple(plan_answer(answer, figures, planner))
+        planner.closed()
         yield Written(plans, answer.seconds, answer.tokens)
 
 

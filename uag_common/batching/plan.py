@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SHORT_TOKENS = 65
-"""Work of at most so many tokens is short: the longest verification, of all candidates that one may
-have and the token before them."""
+SHORT_TOKENS = 32
+"""Work of at most so many tokens is short: a verification has one more than the draft proposed."""
 LEAST_CHUNK = 16
 """Tokens of a prompt that run in any pass that has room for it, so that it gets on."""
 
