@@ -43,6 +43,7 @@ QUESTIONS = (
     "Translate into French: The train leaves at nine in the morning.",
 )
 LONG_PROMPT = "The river is wide and slow, and nobody knows where it comes from. " * 100
+QUESTIONS_OF_CLIENT = 3
 STREAMS = 4
 """Answers that run while the long prompt arrives."""
 
@@ -81,11 +82,11 @@ class Way:
 @dataclass(frozen=True, slots=True)
 class Stream:
     """One answer: when it was asked for, and when each of its deltas came, in seconds of one
-    clock; and its tokens."""
+    clock; and the tokens of each delta."""
 
     asked: float
     deltas: tuple[float, ...]
-    tokens: int
+    tokens: tuple[int, ...]
 
     @property
     def first_seconds(self) -> float:
@@ -106,11 +107,20 @@ class Load:
     longest_pause: float
 
     @classmethod
-    def of(cls, streams: Sequence[Stream]) -> Load:
+    def of(cls, clients: Sequence[Sequence[Stream]]) -> Load:
+        """The rate is that of the time in which all clients are busy: from when the first asks to
+        when the first has its last token."""
+        streams = [stream for client in clients for stream in client]
         began = min(stream.asked for stream in streams)
-        ended = max(stream.deltas[-1] for stream in streams)
+        ended = min(client[-1].deltas[-1] for client in clients)
+        tokens = sum(
+            count
+            for stream in streams
+            for came, count in zip(stream.deltas, stream.tokens, strict=True)
+            if came <= ended
+        )
         return cls(
-            sum(stream.tokens for stream in streams) / (ended - began),
+            tokens / (ended - began),
             statistics.median(stream.first_seconds for stream in streams),
             max(pause for stream in streams for pause in stream.pauses),
         )
@@ -129,19 +139,23 @@ def question(number: int, tokens: int, guesses: Guesses) -> pb.GenerateRequest:
 
 async def streamed(channel: grpc.aio.Channel, request: pb.GenerateRequest) -> Stream:
     stub = orchestrator_pb2_grpc.OrchestratorStub(channel)
-    asked, deltas, tokens = time.perf_counter(), list[float](), 0
+    asked, deltas, tokens = time.perf_counter(), list[float](), list[int]()
     async for event in stub.Generate(request):
         if event.HasField("delta") and event.delta.tokens:
             deltas.append(time.perf_counter())
-            tokens += len(event.delta.tokens)
-    return Stream(asked, tuple(deltas), tokens)
+            tokens.append(len(event.delta.tokens))
+    return Stream(asked, tuple(deltas), tuple(tokens))
 
 
 async def load(address: str, clients: int, tokens: int, guesses: Guesses) -> Load:
-    """All ask at the same moment."""
+    """All begin to ask at the same moment, each one question after another."""
     async with grpc.aio.insecure_channel(address) as channel:
-        requests = [question(number, tokens, guesses) for number in range(clients)]
-        return Load.of(await asyncio.gather(*(streamed(channel, each) for each in requests)))
+
+        async def client(number: int) -> Sequence[Stream]:
+            numbers = range(number, number + clients * QUESTIONS_OF_CLIENT, clients)
+            return [await streamed(channel, question(each, tokens, guesses)) for each in numbers]
+
+        return Load.of(await asyncio.gather(*map(client, range(clients))))
 
 
 @dataclass(frozen=True, slots=True)

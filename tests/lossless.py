@@ -126,13 +126,20 @@ def cases(
     reference: Reference,
     new_tokens: int,
 ) -> Iterator[Case]:
-    """Each prompt in its chat and its raw form."""
+    """Each prompt in its chat and its raw form, drafted in every round, and the latter as the
+    server plans it too."""
+    force = pb.SpeculationOptions(mode=pb.SPECULATION_MODE_FORCE)
     for name, chat, raw in prompts:
         messages = [pb.ChatMessage(role=turn.role, content=turn.content) for turn in chat]
-        request = pb.GenerateRequest(chat=pb.Chat(messages=messages), max_new_tokens=new_tokens)
+        request = pb.GenerateRequest(
+            chat=pb.Chat(messages=messages), max_new_tokens=new_tokens, speculation=force
+        )
         yield Case(f"{name} chat", request, tuple(reference.chat_prompt(chat)))
+        raw_ids = tuple(reference.text_prompt(raw))
+        request = pb.GenerateRequest(text=raw, max_new_tokens=new_tokens, speculation=force)
+        yield Case(f"{name} raw", request, raw_ids)
         request = pb.GenerateRequest(text=raw, max_new_tokens=new_tokens)
-        yield Case(f"{name} raw", request, tuple(reference.text_prompt(raw)))
+        yield Case(f"{name} raw, planned", request, raw_ids)
 
 
 def difference(case: Case, answer: Answer, reference: Reference, dtype: Dtype) -> str | None:

@@ -116,13 +116,6 @@ class PairFigures:
         self.confidence = Confidence()
         self.probes = ProbeBudget()
 
-    @property
-    def draft_cost(self) -> float:
-        """A step of the draft by one of the target's."""
-        if not self.draft_step_seconds.known:
-            return self.first_draft_cost
-        return self.draft_step_seconds.value / self.step_seconds.value
-
 
 class AnswerFigures:
     """Of one answer; each observation goes to the pair as well."""
@@ -153,6 +146,7 @@ class AnswerFigures:
 
     @property
     def draft_step_seconds(self) -> float:
+        """One token of the draft."""
         if self._draft_step.known:
             return self._draft_step.value
         if self.pair.draft_step_seconds.known:
@@ -216,6 +210,7 @@ class AnswerFigures:
             self.pair.pass_cost.observe(seen.tokens, seconds / self._plain.value, seen.sessions)
 
     def drafted(self, seen: DraftedTokens) -> None:
+        """A proposal that was waited for."""
         pair = self.pair
         if seen.passes:
             step = seen.forward_seconds / seen.passes
@@ -229,6 +224,7 @@ class AnswerFigures:
             pair.per_draft_token.observe(seen.candidates / (seen.drafted - seen.lost))
 
     def model_examined(self, examined: int, accepted: int) -> None:
+        """Of candidates of the draft model."""
         self.acceptance.observe(examined, accepted)
         self.pair.acceptance.observe(examined, accepted)
 
@@ -237,5 +233,6 @@ class AnswerFigures:
         return From(self._copied, match_length - 1, GROWN)
 
     def copies_examined(self, match_length: int, examined: int, accepted: int) -> None:
+        """Of tokens that followed a match of that length."""
         self._copied.observe(examined, accepted, match_length - 1, GROWN)
         self.pair.copied.observe(examined, accepted, match_length - 1, GROWN)

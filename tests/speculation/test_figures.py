@@ -100,7 +100,8 @@ def test_a_later_answer_begins_with_what_the_pair_did() -> None:
     later = AnswerFigures(pair)
     assert later.step_seconds == pytest.approx(STEP)
     assert later.draft_step_seconds == pytest.approx(0.01)
-    assert pair.draft_cost == pytest.approx(1 / 3)
+    step, draft = pair.step_seconds.value, pair.draft_step_seconds.value
+    assert draft / step == pytest.approx(1 / 3)
     assert later.acceptance.at(0) > 0.9
     assert later.copied(3).at(0) < 0.2
 
