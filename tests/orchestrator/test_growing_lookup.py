@@ -1,29 +1,17 @@
 from __future__ import annotations
 
-import asyncio
-
-from orchestrator.growing_lookup import LONG_PROMPT, GrowingLookup
+from orchestrator.growing_lookup import MOST_OF_PROMPT, GrowingLookup, Memory
+from orchestrator.speculation.earlier_answers import EarlierAnswers
 from orchestrator.speculation.lookup import Match
 
-LONG = (*range(10, 10 + LONG_PROMPT), 7, 8, 9)
 
-
-async def entered(lookup: GrowingLookup, room: int = 5) -> Match | None:
-    """What is found once the prompt is entered."""
-    for _ in range(1000):
-        if (found := lookup.find(room)) is not None:
-            return found
-        await asyncio.sleep(0.001)
-    return None
-
-
-async def test_a_short_prompt_is_looked_up_at_once() -> None:
+def test_a_prompt_is_looked_up_at_once() -> None:
     lookup = GrowingLookup((1, 2, 3, 1), 4)
     assert lookup.find(9) == Match(1, (2, 3, 1, 2))
     assert lookup.find(2) == Match(1, (2, 3))
 
 
-async def test_the_answer_is_looked_up_as_it_grows() -> None:
+def test_the_answer_is_looked_up_as_it_grows() -> None:
     lookup = GrowingLookup((1, 2, 3), 2)
     assert lookup.find(9) is None
     lookup.extend((5, 1))
@@ -31,29 +19,35 @@ async def test_the_answer_is_looked_up_as_it_grows() -> None:
     assert lookup.find(9) == Match(2, (3, 5))
 
 
-async def test_a_long_prompt_is_entered_beside_the_rounds() -> None:
-    lookup = GrowingLookup(LONG, 5)
-    assert lookup.find(5) is None
-    # What comes meanwhile is entered after it.
-    lookup.extend((10, 11, 12))
-    assert await entered(lookup) == Match(3, (13, 14, 15, 16, 17))
-    lookup.extend((7, 8))
-    assert lookup.find(2) == Match(2, (9, 10))
-    lookup.close()
+def test_of_a_very_long_prompt_the_end_is_entered() -> None:
+    lookup = GrowingLookup((1, 2, *range(10, 10 + MOST_OF_PROMPT), 3, 4, 5, 3), 5)
+    assert lookup.find(2) == Match(1, (4, 5))
+    lookup.extend((1,))
+    assert lookup.find(2) is None
 
 
-async def test_nothing_is_entered_where_nothing_is_wanted() -> None:
-    off, full = GrowingLookup(LONG, 0), GrowingLookup(LONG, 5)
-    off.extend((10, 11))
+def test_nothing_is_found_where_nothing_is_wanted() -> None:
+    off, full = GrowingLookup((1, 1), 0), GrowingLookup((1, 1), 5)
+    off.extend((1, 1))
     assert off.find(5) is None
     assert full.find(0) is None
     assert full.find(-1) is None
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_lookup_that_is_closed_while_it_enters_leaves_nothing() -> None:
-    lookup = GrowingLookup(LONG, 5)
-    lookup.find(5)
-    lookup.close()
-    await asyncio.sleep(0.05)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+def test_earlier_answers_of_the_same_key_are_looked_up() -> None:
+    answers = EarlierAnswers(1000)
+    first = GrowingLookup((1, 2), 5, Memory(answers, b"a"))
+    first.extend((7, 8, 9, 10))
+    first.close()
+    assert GrowingLookup((3, 7, 8), 5, Memory(answers, b"a")).find(5) == Match(2, (9, 10))
+    assert GrowingLookup((3, 7, 8), 5, Memory(answers, b"b")).find(5) is None
+    # The prompt is nobody's answer.
+    assert GrowingLookup((3, 1), 5, Memory(answers, b"a")).find(5) is None
+
+
+def test_of_equal_matches_the_own_text_is_taken_and_a_longer_one_before_it() -> None:
+    answers = EarlierAnswers(1000)
+    answers.add(b"a", (4, 5, 6, 7))
+    own = GrowingLookup((6, 1, 6), 5, Memory(answers, b"a"))
+    assert own.find(1) == Match(1, (1,))
+    assert GrowingLookup((6, 1, 5, 6), 5, Memory(answers, b"a")).find(1) == Match(2, (7,))
