@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from benchmarks.emulation.limits import best_draft_tokens
 from benchmarks.emulation.recordings import Recording
 from benchmarks.emulation.scenario import Scenario, Telling
 from benchmarks.emulation.services import EmulatedServices, emulated_request
+from orchestrator.bench.limits import best_sequential
 from tests.services import Answer
 from uag.orchestrator.v1 import orchestrator_pb2 as pb
 
@@ -132,7 +132,7 @@ class Plan:
     auto: bool = True
 
     def ways(self, cell: Cell) -> list[Way]:
-        best = max(1, best_draft_tokens(cell.a, cell.c))
+        best = max(1, best_sequential(cell.a, cell.c).candidates)
         counts = self.draft_tokens or sorted({max(1, best // 2), best, min(2 * best, 32)})
         return [OFF, *map(forced, counts), *([AUTO] if self.auto else [])]
 

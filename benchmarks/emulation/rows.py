@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.emulation.grid import AUTO, OFF, Cell, Figures, Measured, Way
-from benchmarks.emulation.limits import sequential_limit, unlimited_limit
+from orchestrator.bench.limits import best_sequential, unlimited_verifier
 
 HEAD = (
     "step, ms",
@@ -50,7 +50,7 @@ class Row:
     @classmethod
     def of(cls, measured: Measured, way: Way) -> Row:
         cell, figures = measured.cell, measured.figures[way]
-        limit, counted = sequential_limit(cell.a, cell.c), figures.acceptance
+        limit, counted = best_sequential(cell.a, cell.c).speed_up, figures.acceptance
         times_off = figures.rate / measured.figures[OFF].rate
         return cls(
             cell=cell,
@@ -59,10 +59,10 @@ class Row:
             acceptance=counted,
             times_off=times_off,
             sequential_limit=limit,
-            unlimited_limit=unlimited_limit(cell.a, cell.c),
+            unlimited_limit=unlimited_verifier(cell.a, cell.c),
             efficiency=times_off / limit,
             efficiency_at_acceptance=(
-                None if counted is None else times_off / sequential_limit(counted, cell.c)
+                None if counted is None else times_off / best_sequential(counted, cell.c).speed_up
             ),
             absolute=figures.rate * cell.step_ms / 1000 / limit,
             outside_ms_per_round=figures.outside_ms,

@@ -27,15 +27,16 @@ def tokens_per_round(a: float, g: int) -> float:
     return sum(a**place for place in range(g + 1))
 
 
+def sequential(a: float, c: float, g: int) -> float:
+    """What drafting g candidates and verifying them in turns gives over plain steps, if a
+    verification costs one plain step and nothing else costs anything."""
+    return tokens_per_round(a, g) / (1 + c * g)
+
+
 def best_sequential(a: float, c: float) -> BestLength:
-    """The most that drafting and verifying in turns can give over plain steps, if a verification
-    costs one plain step and nothing else costs anything."""
-
-    def speed_up(g: int) -> float:
-        return tokens_per_round(a, g) / (1 + c * g)
-
-    best = max(range(MAX_CANDIDATES + 1), key=speed_up)
-    return BestLength(best, speed_up(best))
+    """The most that it can give."""
+    best = max(range(MAX_CANDIDATES + 1), key=lambda g: sequential(a, c, g))
+    return BestLength(best, sequential(a, c, best))
 
 
 def unlimited_verifier(a: float, c: float) -> float:
