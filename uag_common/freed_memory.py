@@ -35,6 +35,13 @@ async def give_back() -> None:
         pause = FIRST_PAUSE_SECONDS if worth else min(2 * pause, LAST_PAUSE_SECONDS)
 
 
+def give_back_now() -> None:
+    """Once."""
+    library = _library()
+    if library is not None:
+        library.malloc_trim(0)
+
+
 def _library() -> ctypes.CDLL | None:
     library = ctypes.CDLL(None)
     return library if hasattr(library, "malloc_trim") and _STATM.exists() else None

@@ -53,6 +53,12 @@ class ModelServiceSettings(ServiceSettings):
         minimum=0,
         maximum=1024,
     )
+    prepack: bool = setting(
+        "true keeps the weights of a model on a CPU in the order in which products of a few tokens "
+        "read them fastest (float32 and bfloat16; one process); an output layer that shares its "
+        "weights with the embedding of the input is held twice then",
+        default=True,
+    )
     deterministic: bool = setting(
         "true gives a session the same numbers, to the last bit, whatever shares its forward "
         "passes, at a price (docs/operations.md); not for models with experts",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.tiny_weights import write_model
+from tests.models.tiny_weights import entry, write, write_model
 from uag_common.models.errors import CorruptModelError
-from uag_common.models.memory import RUNTIME_BYTES, available_bytes, estimate
+from uag_common.models.memory import DTYPE_BYTES, RUNTIME_BYTES, available_bytes, estimate
 
 LLAMA = {
     "num_hidden_layers": 30,
@@ -30,6 +30,18 @@ def test_floats_follow_the_dtype_and_integers_do_not(tmp_path: Path) -> None:
     write_model(tmp_path)
     assert estimate(tmp_path, "float32").weight_bytes == 6 * 4 + 16
     assert estimate(tmp_path, "bfloat16").weight_bytes == 6 * 2 + 16
+
+
+def test_an_output_layer_that_shares_its_weights_is_held_twice(tmp_path: Path) -> None:
+    shape: dict[str, object] = {"vocab_size": 3, "hidden_size": 2}
+    tied, plain = write_model(tmp_path / "tied", shape), write_model(tmp_path / "plain")
+    own = write_model(tmp_path / "own", shape)
+    header = {name: entry("F32", [3, 2], 24 * at, 24 * at + 24) for at, name in enumerate("ab")}
+    write(own / "model.safetensors", header, 48)
+    for dtype, item in DTYPE_BYTES.items():
+        added = estimate(tied, dtype).weight_bytes - estimate(plain, dtype).weight_bytes
+        assert added == (0 if dtype == "float16" else 6 * item)
+        assert estimate(own, dtype).weight_bytes == 2 * 6 * item
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from uag_common.engine.masked import MaskedContexts
 from uag_common.engine.network import check_network, is_masked, load_network
 from uag_common.engine.parallel import ALONE, Leading, Team, follow, lead
 from uag_common.engine.placement import choose_device
+from uag_common.engine.prepacked import prepack
 from uag_common.engine.rope import usable_context
-from uag_common.engine.weights import fetched_sizes, home
+from uag_common.engine.weights import WeightSize, fetched_sizes, home
 from uag_common.errors import StartError, UagError, first_line
 from uag_common.model import (
     ModelDescription,
@@ -119,6 +120,9 @@ def load_folder(
     _use_threads(settings, team)
     files = _tokenizer_files(folder)
     network = load_network(folder, settings, device, team.size)
+    size = WeightSize.of(network)
+    if settings.prepack and team.size == 1:
+        prepack(network)
     vocabulary_size = network.get_input_embeddings().weight.shape[0]
     roles = read_roles(folder, vocabulary_size)
     table = _token_table(files[0], roles, vocabulary_size)
@@ -131,7 +135,7 @@ def load_folder(
         contexts = MaskedContexts(network, MaskVocabulary.read(files, vocabulary_size))
     else:
         raise StartError("it is a masked language model: such a one can draft, and not verify")
-    description = _describe(network, settings, contexts, tokenizer_sha256(files), roles)
+    description = _describe(network, size, settings, contexts, tokenizer_sha256(files), roles)
     model = LanguageModel(contexts, home(network), description, files, table)
     model.test_step()
     return model
@@ -153,6 +157,7 @@ def _quieten() -> None:
 
 def _describe(
     network: PreTrainedModel,
+    size: WeightSize,
     settings: ModelServiceSettings,
     contexts: Contexts,
     sha256: str,
@@ -170,8 +175,8 @@ def _describe(
         dtype=str(network.dtype).removeprefix("torch."),
         device=str(home(network)),
         rollback=contexts.rollback,
-        parameter_count=network.num_parameters(),
-        weight_bytes=sum(p.numel() * p.element_size() for p in network.parameters()),
+        parameter_count=size.parameters,
+        weight_bytes=size.bytes,
         roles=roles,
     )
 

@@ -5,9 +5,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSize:
+    """How large a network is; what is shared counts once."""
+
+    parameters: int
+    bytes: int
+
+    @classmethod
+    def of(cls, network: PreTrainedModel) -> WeightSize:
+        """As it was loaded."""
+        stored = sum(p.numel() * p.element_size() for p in network.parameters())
+        return cls(network.num_parameters(), stored)
 
 
 def home(network: PreTrainedModel) -> torch.device:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from uag_common.models.errors import CorruptModelError
-from uag_common.models.weights import read_tensors, weight_files
+from uag_common.models.weights import Tensor, read_tensors, weight_files
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 DTYPE_BYTES: dict[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+PREPACKED: tuple[Dtype, ...] = ("float32", "bfloat16")
+"""An output layer that shares the embedding's weights has them in another order, so twice."""
 # Both measured with torch 2.13 on a CPU; the whole estimate was within a tenth for two models.
 # A process that has imported torch and transformers and has run some forward passes.
 RUNTIME_BYTES = 400_000_000
@@ -51,9 +53,10 @@ def estimate(directory: Path, dtype: Dtype) -> MemoryEstimate:
     )
     tokenizer = directory / "tokenizer.json"
     tokenizer_bytes = tokenizer.stat().st_size if tokenizer.is_file() else 0
-    return MemoryEstimate(
-        weights, tokenizer_bytes * TOKENIZER_FACTOR, _kv_elements(directory) * item
-    )
+    shape = _Shape.read(directory)
+    if dtype in PREPACKED:
+        weights += shape.shared_output(tensors) * item
+    return MemoryEstimate(weights, tokenizer_bytes * TOKENIZER_FACTOR, shape.kv * item)
 
 
 def available_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
@@ -69,21 +72,35 @@ def available_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgr
     return max(0, min([_machine_bytes(proc), *limits]))
 
 
-def _kv_elements(directory: Path) -> int:
-    """Numbers kept for each token: sliding layers count in full, no attention counts 0."""
-    try:
-        config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-        text = config.get("text_config") or config
-        layers = _first(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-        heads = _first(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
-        width = _first(text, "hidden_size", "n_embd", "d_model")
-        kv_heads = 1 if text.get("multi_query") else text.get("num_key_value_heads") or heads
-        head_width = text.get("head_dim") or (width // heads if heads else 0)
-        return 2 * int(layers) * int(kv_heads) * int(head_width)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise CorruptModelError(
-            f"{directory / 'config.json'} cannot be read ({error}): fetch it again"
-        ) from error
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Numbers of a network: kept for each token (sliding layers count in full, no attention counts
+    0), and in the embedding of the input."""
+
+    kv: int
+    embedding: int
+
+    @classmethod
+    def read(cls, directory: Path) -> _Shape:
+        try:
+            config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+            text = config.get("text_config") or config
+            layers = _first(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+            heads = _first(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
+            width = _first(text, "hidden_size", "n_embd", "d_model", "dim")
+            kv_heads = 1 if text.get("multi_query") else text.get("num_key_value_heads") or heads
+            head_width = text.get("head_dim") or (width // heads if heads else 0)
+            kv = 2 * int(layers) * int(kv_heads) * int(head_width)
+            return cls(kv, _first(text, "vocab_size") * width)
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise CorruptModelError(
+                f"{directory / 'config.json'} cannot be read ({error}): fetch it again"
+            ) from error
+
+    def shared_output(self, tensors: Sequence[Tensor]) -> int:
+        """Numbers of the output layer, where the files have it only as the embedding."""
+        alike = sum(tensor.elements == self.embedding for tensor in tensors)
+        return self.embedding if alike == 1 else 0
 
 
 def _first(config: dict[str, Any], *names: str) -> int:

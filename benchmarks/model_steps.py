@@ -1,16 +1,15 @@
-"""What torch.compile makes of a draft's steps: `python -m benchmarks.draft_steps [MODEL]`.
+"""What a setting makes of a model's steps: `python -m benchmarks.model_steps prepack [MODEL]`.
 
-The model is loaded twice in one process, as it is and with UAG_DRAFT_COMPILE=true. The two take
-turns at the same steps: a token for one session, a token for each of four, and five tokens for one
-as after a verification. Told is how many times as long a step takes without, and what compiling
-took.
+The model is loaded twice in one process, with the setting (`prepack`, or `compile` as a draft has
+it) and without. The two take turns at the same steps: a token for one session, a token and some
+candidates, a token for each of four. Told is how many times as long a step takes without, and how
+long the model took to load.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-import os
 import random
 import statistics
 import sys
@@ -40,7 +39,7 @@ class Work:
         return f"{self.sessions} x {self.tokens}"
 
 
-WORKS = (Work(1, 1), Work(4, 1), Work(1, 5))
+WORKS = (Work(1, 1), Work(1, 2), Work(1, 4), Work(1, 6), Work(1, 11), Work(1, 25), Work(4, 1))
 
 
 class Sessions:
@@ -73,19 +72,19 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Seconds of the same step, as it is and compiled."""
+    """Seconds of the same step, without the setting and with it."""
 
     plain: float
-    compiled: float
+    changed: float
 
     @property
     def ratio(self) -> float:
-        return self.plain / self.compiled
+        return self.plain / self.changed
 
 
-def measure(plain: Model, compiled: Model, work: Work, steps: int) -> list[Pair]:
+def measure(plain: Model, changed: Model, work: Work, steps: int) -> list[Pair]:
     """They take turns at being first; the first step of each warms up."""
-    one, other = Sessions(plain, work), Sessions(compiled, work)
+    one, other = Sessions(plain, work), Sessions(changed, work)
     found = []
     for step in track(range(steps + 1), str(work)):
         first, second = (one, other) if step % 2 else (other, one)
@@ -99,34 +98,37 @@ def measure(plain: Model, compiled: Model, work: Work, steps: int) -> list[Pair]
 
 def table(found: dict[Work, list[Pair]]) -> Iterator[str]:
     """In Markdown."""
-    yield "| sessions x tokens | as it is, ms | compiled, ms | times as fast (quartiles) |"
+    yield "| sessions x tokens | without, ms | with, ms | times as fast (quartiles) |"
     yield "|---|---|---|---|"
     for work, pairs in found.items():
         low, middle, high = statistics.quantiles((pair.ratio for pair in pairs), n=4)
         plain = statistics.median(pair.plain for pair in pairs)
-        compiled = statistics.median(pair.compiled for pair in pairs)
+        changed = statistics.median(pair.changed for pair in pairs)
         yield (
-            f"| {work} | {1000 * plain:.1f} | {1000 * compiled:.1f} "
+            f"| {work} | {1000 * plain:.1f} | {1000 * changed:.1f} "
             f"| {middle:.2f} ({low:.2f} to {high:.2f}) |"
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("setting", choices=("prepack", "compile"))
     parser.add_argument("model", nargs="?", default=DEFAULT_PAIR.draft)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=60)
     flags = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
-    settings = DraftSettings(model=flags.model, dtype=flags.dtype)
-    plain = load_model(settings)
+    compiled = flags.setting == "compile"
+    settings = DraftSettings(model=flags.model, dtype=flags.dtype, threads=flags.threads)
+    plain = load_model(settings if compiled else replace(settings, prepack=False))
     began = time.perf_counter()
-    compiled = load_model(replace(settings, compile=True), compiled=True)
+    changed = load_model(replace(settings, compile=compiled), compiled=compiled)
     took = time.perf_counter() - began
-    found = {work: measure(plain, compiled, work, flags.steps) for work in WORKS}
+    found = {work: measure(plain, changed, work, flags.steps) for work in WORKS}
     sys.stdout.write(
-        f"{flags.model}, {flags.dtype}, context {CONTEXT}, {os.cpu_count()} cores; to load and "
-        f"compile it took {took:.0f} s:\n\n" + "\n".join(table(found)) + "\n"
+        f"{flags.setting}: {flags.model}, {flags.dtype}, context {CONTEXT}, threads "
+        f"{flags.threads}; loaded in {took:.0f} s:\n\n" + "\n".join(table(found)) + "\n"
     )
 
 
