@@ -44,7 +44,8 @@ class OpenCommand:
 @dataclass(frozen=True, slots=True)
 class ProposeCommand:
     """Roll back to `keep` tokens, append, draft up to `max_tokens` from there; `position` is where
-    the first of them stands in the answer. `stream`: each token is told of as soon as it is there.
+    the first of them stands in the answer. `stream`: each token is told of as soon as it is there,
+    the first `first_tokens` together.
     """
 
     keep: int
@@ -54,6 +55,7 @@ class ProposeCommand:
     min_probability: float
     position: NoisePosition | None = None
     stream: bool = False
+    first_tokens: int = 0
 
     def check(self, model: ModelDescription, sampling: Sampling) -> None:
         """Raises InvalidRequestError or PromptTooLongError. Whether the kept tokens are those that

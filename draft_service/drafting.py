@@ -23,13 +23,17 @@ class Drafting:
     wanted no longer."""
 
     def __init__(
-        self, superseded: Callable[[], bool], loop: asyncio.AbstractEventLoop | None = None
+        self,
+        superseded: Callable[[], bool],
+        loop: asyncio.AbstractEventLoop | None = None,
+        first: int = 1,
     ) -> None:
-        """`loop`: wants to know of each token."""
+        """`loop`: wants to know of each token, from the `first` on."""
         self.superseded = superseded
         self._tokens: list[DraftToken] = []
         self._read = 0
         self._loop = loop
+        self._first = first
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -38,7 +42,7 @@ class Drafting:
     def append(self, token: DraftToken) -> None:
         """On the model's thread."""
         self._tokens.append(token)
-        if self._loop is not None:
+        if self._loop is not None and len(self._tokens) >= self._first:
             self._loop.call_soon_threadsafe(self._changed.set)
 
     def new(self) -> tuple[DraftToken, ...]:

@@ -110,6 +110,7 @@ class DraftServicer(draft_pb2_grpc.DraftServiceServicer):
             min_probability=message.min_probability if given else self._min_probability,
             position=decode_position(message.position) if placed else None,
             stream=message.stream,
+            first_tokens=message.first_tokens,
         )
 
 

@@ -71,7 +71,7 @@ class DraftSession:
         self, command: ProposeCommand, superseded: Callable[[], bool]
     ) -> AsyncGenerator[tuple[DraftToken, ...] | Proposal, None]:
         """As `propose`, but tokens as they come, then the proposal with the rest of them."""
-        tokens = Drafting(superseded, asyncio.get_running_loop())
+        tokens = Drafting(superseded, asyncio.get_running_loop(), command.first_tokens)
         running = asyncio.ensure_future(self._draft(command, tokens))
         running.add_done_callback(tokens.wake)
         try:

@@ -125,6 +125,7 @@ class DraftClient:
             min_probability=command.min_probability,
             position=encode_position(command.position),
             stream=stream,
+            first_tokens=command.first_tokens,
         )
         return pb.SessionRequest(propose=message)
 

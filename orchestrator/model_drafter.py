@@ -45,11 +45,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class ModelGuess:
-    """Candidates, the draft's probability of each, and what they cost: None while more come."""
+    """Candidates, the draft's probability of each, and what they cost: None while more come. Of a
+    draft that runs ahead and began anew, `begun_seconds` went by until they were there."""
 
     ids: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
     seen: DraftedTokens | None = None
+    begun_seconds: float | None = None
 
 
 NOTHING = ModelGuess()
@@ -75,6 +77,7 @@ class ModelDrafter:
         self._session: DraftPort | None = None
         self._reading: asyncio.Task[Drafted] | None = None
         self._running: RunningDraft | None = None
+        self._converted: _Converted | None = None
         self._failure: Failure | None = None
 
     @property
@@ -97,6 +100,7 @@ class ModelDrafter:
 
     def commit(self, ids: Sequence[int]) -> None:
         """The target committed these."""
+        self._converted = None
         if self._failure is None:
             # Too little to be shown.
             with self._observation.tally.converting():
@@ -135,17 +139,20 @@ class ModelDrafter:
         """What the draft has ready, as soon as that are `least` candidates or all that will come.
         It goes on drafting until it was wrong. Never raises."""
         self._round = round_number
-        guess = NOTHING
+        guess, began = NOTHING, None
         if self._running is not None:
             guess = self._goes_on(self._running, room)
         if self._running is None and await self._ready_session() is not None:
-            self._begin(room)
+            began = time.perf_counter()
+            self._begin(least, room)
         while (running := self._running) is not None and len(guess.ids) < min(least, room):
             if running.ended:
                 break
             await running.more()
             guess = self._goes_on(running, room)
-        return guess
+        if began is None or len(guess.ids) < max(1, least):
+            return guess
+        return replace(guess, begun_seconds=time.perf_counter() - began)
 
     def pause(self) -> None:
         """Lets the draft stop what it drafts ahead."""
@@ -165,14 +172,15 @@ class ModelDrafter:
         running = self._running
         return 0 if running is None else len(self._goes_on(running, room).ids)
 
-    def _begin(self, room: int) -> None:
+    def _begin(self, least: int, room: int) -> None:
         update = self._sync(min(MAX_DRAFT_TOKENS, 2 * room + 2))
         if self._session is not None and self._has_room(update):
-            self._running = self._session.run(self._command(update, 0.0))
+            command = replace(self._command(update, 0.0), first_tokens=min(least, room))
+            self._running, self._converted = self._session.run(command), None
 
     def _goes_on(self, running: RunningDraft, room: int) -> ModelGuess:
         """Candidates of what has come until now; the draft starts anew if they are not wanted."""
-        proposal = self._convert(running.ids)
+        proposal = self._proposal(running)
         if running.error is not None:
             self._failed(running.error)
             return NOTHING
@@ -184,6 +192,13 @@ class ModelDrafter:
         return ModelGuess(
             proposal.candidate_ids[:room], _probabilities(proposal, running.probabilities)[:room]
         )
+
+    def _proposal(self, running: RunningDraft) -> Proposal:
+        """Of what has come until now; it is asked for more often than something comes."""
+        count, converted = len(running.ids), self._converted
+        if converted is None or converted.draft_tokens != count:
+            converted = self._converted = _Converted(count, self._convert(running.ids))
+        return converted.proposal
 
     def _account(self, running: RunningDraft, proposal: Proposal) -> None:
         """A proposal that was still running is counted by what of it was seen."""
@@ -289,6 +304,14 @@ class ModelDrafter:
         log.warning("drafting stopped in round %d: %s", self._round, reason)
         self._failure = Failure.now(reason, self._round)
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Converted:
+    """So many of the running draft's tokens, as candidates after what is committed now."""
+
+    draft_tokens: int
+    proposal: Proposal
 
 
 async def _opened(session: DraftPort, ids: tuple[int, ...], answer_start: int) -> Drafted:

@@ -129,6 +129,8 @@ class PlannedDrafter:
         this.beside = model.runs
         if guess.seen is not None:
             self._figures.drafted(guess.seen)
+        if guess.begun_seconds is not None:
+            self._figures.began_ahead(guess.begun_seconds, len(guess.ids))
         return guess
 
     def _living_model(self) -> ModelDrafter | None:

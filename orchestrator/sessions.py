@@ -28,7 +28,7 @@ class ExchangeTime:
 @dataclass(frozen=True, slots=True)
 class DraftCommand:
     """Roll back to `keep` tokens of the draft's context, append, draft up to `max_tokens`.
-    `min_probability`: as in the contract; None leaves it to the service."""
+    `min_probability` and `first_tokens`: as in the contract; None leaves it to the service."""
 
     round: int
     keep: int
@@ -37,6 +37,7 @@ class DraftCommand:
     max_tokens: int
     position: NoisePosition
     min_probability: float | None = None
+    first_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

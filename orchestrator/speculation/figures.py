@@ -98,9 +98,13 @@ class PairFigures:
         self.pass_cost = PassCost()
         self.step_seconds = DecayedMean(0.05, PAIR_TIME_KEEP)
         self.plain_steps = 0
+        self.rounds_since_plain = 0
         self.outside_seconds = DecayedMean(0.001, PAIR_TIME_KEEP)
         self.draft_step_seconds = DecayedMean(0.0, PAIR_TIME_KEEP)
         self.draft_outside_seconds = DecayedMean(0.001, PAIR_TIME_KEEP)
+        self.ahead_outside_seconds = DecayedMean(0.001, PAIR_TIME_KEEP)
+        """What it takes besides its steps until a draft that begins anew has its first candidates:
+        it is told to stop what it drafts, and tells of its tokens while it goes on."""
         self.slowed = DecayedMean(1.0, PAIR_TIME_KEEP)
         """By how much the target is slower while the draft runs: where they share cores, say."""
         self.ahead_kept = DecayedMean(1.0, PROMISE_KEEP, PROMISE_WEIGHT)
@@ -222,6 +226,13 @@ class AnswerFigures:
             pair.lost.observe(seen.lost)
         if seen.drafted > seen.lost:
             pair.per_draft_token.observe(seen.candidates / (seen.drafted - seen.lost))
+
+    def began_ahead(self, seconds: float, candidates: int) -> None:
+        """A draft that runs ahead began anew, and these candidates were there after that time."""
+        pair = self.pair
+        steps = candidates / max(0.1, pair.per_draft_token.value)
+        outside = seconds - steps * self.draft_step_seconds
+        pair.ahead_outside_seconds.observe(max(0.0, outside))
 
     def model_examined(self, examined: int, accepted: int) -> None:
         """Of candidates of the draft model."""

@@ -33,6 +33,9 @@ CONTROL_EVERY, FIRST_CONTROL_EVERY = 64, 6
 """Rounds: a plain step among others tells what they are compared with. More often until that is
 known, and by how much a draft that runs ahead slows the target."""
 
+MOST_GAIN = 8.0
+"""By which controls become rarer."""
+
 PROBE_TOKENS, PROBES_OF_ANSWER = 2, 4
 """What is drafted to find out whether a pair pays, and in how many rounds of an answer."""
 
@@ -106,7 +109,7 @@ class Planner:
         self._rate = self._expected = 0.0
         self._drafted = False
         self._rounds = 0
-        self._since_plain = FIRST_CONTROL_EVERY
+        self._after_plain = False
         self._probing = False
         self._probes, self._begun = 0, False
         self._recent_tokens = self._recent_seconds = 0.0
@@ -146,11 +149,12 @@ class Planner:
         if self._rounds % every == 0:
             self._replan()
         self._rounds += 1
-        self._since_plain += 1
+        pair = self._figures.pair
+        pair.rounds_since_plain += 1
         self._probing = False
         if outlook.room <= 0:
             return Plain()
-        if self._since_plain > self._control_every:
+        if not pair.plain_steps or pair.rounds_since_plain > self._control_every:
             return Plain()
         return self._best(outlook)
 
@@ -161,8 +165,9 @@ class Planner:
         if self._probing:
             figures.pair.probes.spend((steps - tokens) * figures.sessions)
         figures.pair.probes.passed(steps)
+        self._after_plain = plain
         if plain:
-            self._since_plain = 0
+            figures.pair.rounds_since_plain = 0
         if not isinstance(self._steady, Ahead):
             # What is not tried cannot show that it has become better.
             figures.pair.ahead_kept.pull(1.0, FORGIVEN)
@@ -177,7 +182,12 @@ class Planner:
         unknown = pair.plain_steps < ENOUGH_CONTROLS or (
             ahead and pair.slowed.evidence < ENOUGH_CONTROLS
         )
-        return FIRST_CONTROL_EVERY if unknown else CONTROL_EVERY
+        if unknown:
+            return FIRST_CONTROL_EVERY
+        # Where much is gained a control costs as much, and could not change what is chosen. Where
+        # sessions share passes, what one adds to them must be known well.
+        gain = self._worth * self._figures.verification().plain / self._figures.sessions
+        return int(CONTROL_EVERY * min(max(1.0, gain), MOST_GAIN))
 
     def _replan(self) -> None:
         figures = self._figures
@@ -214,7 +224,7 @@ class Planner:
             if gain > value:
                 plan, value = Copy(tokens), gain
         # Right after a plain step, beside which its verification can be measured.
-        fresh = self._since_plain == 1
+        fresh = self._after_plain
         if isinstance(plan, Plain) and outlook.model_ready and self._probes and fresh:
             self._probing, self._probes = True, self._probes - 1
             return Ask(min(PROBE_TOKENS, self._most))

@@ -17,7 +17,7 @@ from orchestrator.speculation.figures import AnswerFigures, PairFigures
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64)
 """Draft tokens that are tried: between larger ones the rate hardly changes."""
 
-LEAST_WAITS = (0, 1, 2, 3, 4, 6, 8, 12)
+LEAST_WAITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 20)
 """Candidates to wait for that are tried where the draft runs ahead."""
 
 
@@ -125,7 +125,8 @@ def _ahead(figures: AnswerFigures, chances: Expected, least: int) -> Rated:
     anew, right = _block(accepted, least), _block(accepted, after_right)
     # Shares of the rounds that start in each state.
     anew_share = (1 - right.goes_on) / (1 - right.goes_on + anew.goes_on)
-    call = pair.draft_outside_seconds.value if least else 0.0
+    known = pair.ahead_outside_seconds if pair.ahead_outside_seconds.known else None
+    call = (known or pair.draft_outside_seconds).value if least else 0.0
     anew_seconds = verification.seconds(least) * slowed + least * step + call
     right_seconds = verification.seconds(after_right) * slowed + max(0.0, least - ready) * step
     tokens = anew_share * anew.tokens + (1 - anew_share) * right.tokens

@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from orchestrator.speculation.planner import Ask, Plan, RunAhead
+from orchestrator.speculation.planner import WORTH_TRYING, Ask, Plan, RunAhead
 from orchestrator.speculation.steady import Plain
 from tests.speculation.world import World, run_fixed, run_planned
 
@@ -84,7 +84,9 @@ def check(place: Place, answers: int, *, ahead: bool) -> None:
     }
     planned = run_planned(place.world, answers, 1, ahead=ahead)
     best = min(fixed, key=fixed.__getitem__)
-    assert fixed[best] / planned >= (OF_BEST_AHEAD if ahead else OF_BEST), f"of {best}"
+    # What a draft may gain at most is too little to be worth its trials.
+    if fixed[Plain()] / fixed[best] > WORTH_TRYING:
+        assert fixed[best] / planned >= (OF_BEST_AHEAD if ahead else OF_BEST), f"of {best}"
     assert fixed[Plain()] / planned >= OF_PLAIN, f"of plain steps; the best is {best}"
 
 

@@ -129,7 +129,16 @@ def test_a_plain_step_comes_now_and_then(ahead: bool) -> None:
             for plain, plans in groupby(answer.plans, lambda plan: isinstance(plan, Plain))
             if not plain
         ]
-        assert max(drafted) <= CONTROL_EVERY
+        assert max(drafted) <= 1.6 * CONTROL_EVERY
+
+
+def test_controls_are_rarer_where_more_is_gained() -> None:
+    def plain_share(cost: float) -> float:
+        answers = [*planned_answers(World(lambda _: 0.9, cost), 24, 1, ahead=False)][4:]
+        rounds = sum(len(answer.plans) for answer in answers)
+        return sum(answer.rounds_of(Plain) for answer in answers) / rounds
+
+    assert 0 < 2 * plain_share(0.02) < plain_share(0.5)
 
 
 def test_controls_are_few() -> None:

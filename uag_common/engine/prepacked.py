@@ -22,7 +22,8 @@ ROWS = 8
 """Tokens of a pass that the order is made for: a token and some candidates."""
 
 ENOUGH = 4
-"""One or two rows are repeated until they are so many: their own kernels are slower, and round otherwise."""
+"""One or two rows are repeated until they are so many: their own kernels are slower, and round
+otherwise."""
 
 
 class PrepackedLinear(nn.Module):
