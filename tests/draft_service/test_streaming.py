@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -115,6 +116,31 @@ async def test_each_token_is_told_of_before_the_next_one_is_drafted() -> None:
         assert done.end is ProposalEnd.LENGTH
         assert ids_of(done.tokens) == [6]
         assert done.time.passes == 3
+
+
+async def test_the_first_tokens_come_together() -> None:
+    stepper = Stepper()
+    async with bench(FakeModel(stepper)) as used:
+        session = await open_session(used)
+        command = replace(proposal(CONTEXT, max_tokens=5), first_tokens=3)
+        async with aclosing(session.stream(command, never)) as stream:
+            for _ in range(3):
+                stepper.let()
+            assert await tokens_of(stream) == [4, 5, 6]
+            stepper.let()
+            assert await tokens_of(stream) == [7]
+            stepper.let()
+            assert ids_of((await rest_of(stream)).tokens) == [8]
+
+
+async def test_first_tokens_that_never_come_are_not_waited_for() -> None:
+    async with bench(FakeModel(count_up)) as used:
+        session = await open_session(used)
+        command = replace(proposal(CONTEXT, max_tokens=2), first_tokens=9)
+        async with aclosing(session.stream(command, never)) as stream:
+            told = await anext(stream)
+        assert isinstance(told, Proposal)
+        assert ids_of(told.tokens) == [4, 5]
 
 
 async def test_a_stream_says_what_a_proposal_says() -> None:

@@ -112,6 +112,21 @@ async def test_a_round_waits_for_the_least_and_takes_all_that_is_there() -> None
     assert await waiting == (10, 11, 12, 13)
 
 
+async def test_what_it_takes_to_begin_anew_is_told_with_the_first_candidates() -> None:
+    bench = await ready()
+    waiting = asyncio.ensure_future(bench.drafter.draft_on(1, 2, 20))
+    await asyncio.sleep(0.01)
+    assert bench.session.commands[-1].first_tokens == 2
+    bench.session.say(10, 11)
+    begun = await waiting
+    assert begun.begun_seconds is not None
+    assert 0.01 <= begun.begun_seconds < 5
+    bench.drafter.commit((10, 11))
+    bench.session.say(12, 13)
+    # It went on, and did not begin.
+    assert (await bench.drafter.draft_on(2, 2, 20)).begun_seconds is None
+
+
 async def test_no_more_than_there_is_room_for() -> None:
     bench = await ready()
     waiting = asyncio.ensure_future(bench.guess(least=8, room=2))

@@ -114,6 +114,15 @@ def test_the_cost_of_a_draft_is_taken_from_the_models_until_it_has_run() -> None
     assert figures.draft_step_seconds == pytest.approx(0.01)
 
 
+def test_what_it_takes_to_begin_ahead_is_apart_from_the_steps() -> None:
+    pair = PairFigures(0.2)
+    figures = AnswerFigures(pair)
+    figures.drafted(drafted(4, 4))
+    for _ in range(50):
+        figures.began_ahead(0.05 + 0.003, 5)
+    assert pair.ahead_outside_seconds.value == pytest.approx(0.003, rel=0.1)
+
+
 def test_a_pace_of_the_draft_does_not_depend_on_that_of_the_target() -> None:
     pair = PairFigures(0.2)
     AnswerFigures(pair).drafted(drafted(2, 2))
