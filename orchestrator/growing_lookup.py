@@ -22,8 +22,7 @@ class Memory:
 
 
 class GrowingLookup:
-    """Of one answer; begins with the first `find`. `memory` is looked through as well, and gets the
-    answer when it is closed."""
+    """Of one answer. `memory` is looked through as well, and gets the answer when it is closed."""
 
     def __init__(self, prompt_ids: Sequence[int], most: int, memory: Memory | None = None) -> None:
         """`most`: tokens that a guess may have; 0: none is ever found."""
@@ -33,6 +32,11 @@ class GrowingLookup:
         self._memory = memory
         self._lookup: Lookup | None = None
         self._entered = 0
+
+    def prepare(self) -> None:
+        """Enters the prompt; else the first `find` does."""
+        if self._most:
+            self._whole()
 
     def find(self, room: int) -> Match | None:
         """As `Lookup.find`, in the text until now and in earlier answers."""
@@ -58,8 +62,12 @@ class GrowingLookup:
             self._memory.answers.add(self._memory.key, self._ids[self._prompt_tokens :])
 
     def _find(self, most: int) -> Match | None:
+        lookup = self._whole()
+        lookup.extend(self._ids[self._entered :])
+        self._entered = len(self._ids)
+        return lookup.find(most)
+
+    def _whole(self) -> Lookup:
         if self._lookup is None:
             self._lookup, self._entered = Lookup(self._ids), len(self._ids)
-        self._lookup.extend(self._ids[self._entered :])
-        self._entered = len(self._ids)
-        return self._lookup.find(most)
+        return self._lookup

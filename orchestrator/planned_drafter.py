@@ -78,6 +78,7 @@ class PlannedDrafter:
         self._observation = observation
         self._failure = None if reason is None else Failure.now(reason)
         self._round = _Round(0, 0.0, Plain())
+        self._entering: asyncio.Handle | None = None
 
     @property
     def degraded(self) -> Degraded | None:
@@ -86,6 +87,8 @@ class PlannedDrafter:
         return None if self._model is None else self._model.degraded
 
     def start(self) -> None:
+        # Once the target has been asked for its prefill.
+        self._entering = asyncio.get_running_loop().call_soon(self._lookup.prepare)
         if self._planner.pays:
             self._get_ready()
 
@@ -191,6 +194,8 @@ class PlannedDrafter:
             self._answer.extend(ids)
 
     def close(self) -> None:
+        if self._entering is not None:
+            self._entering.cancel()
         self._lookup.close()
         self._planner.closed()
         if self._preparing is not None and self._model is None:

@@ -19,6 +19,16 @@ def test_the_answer_is_looked_up_as_it_grows() -> None:
     assert lookup.find(9) == Match(2, (3, 5))
 
 
+def test_a_prompt_may_be_entered_before_it_is_looked_up() -> None:
+    lookup = GrowingLookup((1, 2, 3), 2)
+    lookup.prepare()
+    lookup.extend((5, 1, 2))
+    assert lookup.find(9) == Match(2, (3, 5))
+    nothing = GrowingLookup((1, 1), 0)
+    nothing.prepare()
+    assert nothing.find(9) is None
+
+
 def test_of_a_very_long_prompt_the_end_is_entered() -> None:
     lookup = GrowingLookup((1, 2, *range(10, 10 + MOST_OF_PROMPT), 3, 4, 5, 3), 5)
     assert lookup.find(2) == Match(1, (4, 5))

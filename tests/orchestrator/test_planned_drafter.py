@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from orchestrator import growing_lookup
 from orchestrator.drafter import Guess, Verdict
 from orchestrator.events import TokenSource
 from orchestrator.model_drafter import ModelDrafter
 from orchestrator.planned_drafter import Bounds, PlannedDrafter
 from orchestrator.sessions import ExchangeTime
 from orchestrator.speculation.figures import AnswerFigures, PairFigures, Verified
+from orchestrator.speculation.lookup import Lookup
 from tests.orchestrator.held_session import PROMPT, HeldSession, new_model
 from tests.speculation.world import World, planned_answers
 from tests.unseen import unseen_observation
@@ -303,3 +305,29 @@ async def test_closing_leaves_nothing_of_a_preparation(failure: UagError | None)
     del bench
     gc.collect()
     assert lost == []
+
+
+async def test_the_prompt_is_entered_beside_the_targets_prefill(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entered = list[int]()
+
+    class Noted(Lookup):
+        def __init__(self, ids: Sequence[int]) -> None:
+            entered.append(len(ids))
+            super().__init__(ids)
+
+    monkeypatch.setattr(growing_lookup, "Lookup", Noted)
+    bench = Bench(timed(), prompt=REPEATED, model=False)
+    bench.drafter.start()
+    # The target is asked first.
+    assert not entered
+    await asyncio.sleep(0)
+    assert entered == [len(REPEATED)]
+    assert (await bench.drafter.propose(1, 9)).ids
+    assert len(entered) == 1
+    left = Bench(timed(), prompt=REPEATED, model=False)
+    left.drafter.start()
+    left.drafter.close()
+    await asyncio.sleep(0)
+    assert len(entered) == 1
