@@ -77,6 +77,7 @@ class ModelDrafter:
         self._session: DraftPort | None = None
         self._reading: asyncio.Task[Drafted] | None = None
         self._running: RunningDraft | None = None
+        self._left: list[RunningDraft] = []
         self._converted: _Converted | None = None
         self._failure: Failure | None = None
 
@@ -101,6 +102,7 @@ class ModelDrafter:
     def commit(self, ids: Sequence[int]) -> None:
         """The target committed these."""
         self._converted = None
+        self._account()
         if self._failure is None:
             # Too little to be shown.
             with self._observation.tally.converting():
@@ -113,7 +115,9 @@ class ModelDrafter:
             abandon(reading)
         if self._session is not None:
             self._session.close()
-        self._session = self._running = None
+        self._leave()
+        self._account()
+        self._session = None
 
     async def draft(self, round_number: int, wanted: Wanted) -> ModelGuess:
         """Drafts, and waits for it. Never raises."""
@@ -125,7 +129,7 @@ class ModelDrafter:
         update = self._sync(min(wanted.tokens, wanted.room))
         if not self._has_room(update):
             return NOTHING
-        self._running = None
+        self._leave()
         if len(update.append) > LONG_READ and not self._wait:
             # No less than a token can be asked for; the next command takes it back.
             command = self._command(replace(update, room=1), None)
@@ -160,7 +164,7 @@ class ModelDrafter:
             self._goes_on(self._running, 0)
             if self._running is not None and not self._running.ended:
                 self._session.run(self._command(replace(self._sync(1), room=0), None))
-            self._running = None
+            self._leave()
 
     @property
     def runs(self) -> bool:
@@ -186,8 +190,10 @@ class ModelDrafter:
             return NOTHING
         wrong = proposal.status is ProposalStatus.HELD_MISMATCH or not self._context.may_go_on
         if wrong or (running.ended and not proposal.candidate_ids):
-            self._account(running, proposal)
-            self._running = None
+            self._observation.unconverted(
+                proposal.lost_draft_ids, proposal.not_representable_draft_ids
+            )
+            self._leave()
             return NOTHING
         return ModelGuess(
             proposal.candidate_ids[:room], _probabilities(proposal, running.probabilities)[:room]
@@ -200,12 +206,18 @@ class ModelDrafter:
             converted = self._converted = _Converted(count, self._convert(running.ids))
         return converted.proposal
 
-    def _account(self, running: RunningDraft, proposal: Proposal) -> None:
-        """A proposal that was still running is counted by what of it was seen."""
-        if running.time is not None:
-            spent = ExchangeTime(0.0, running.time)
-            self._observation.drafted(len(running.ids), spent)
-        self._observation.unconverted(proposal.lost_draft_ids, proposal.not_representable_draft_ids)
+    def _leave(self) -> None:
+        """Nothing more is wanted of the running draft, and the next command ends it."""
+        if self._running is not None:
+            self._left.append(self._running)
+            self._running = None
+
+    def _account(self) -> None:
+        """Counts what was left and has ended since."""
+        for draft in self._left:
+            if draft.time is not None:
+                self._observation.drafted(len(draft.ids), ExchangeTime(0.0, draft.time))
+        self._left = [draft for draft in self._left if not draft.ended]
 
     def _sync(self, tokens: int) -> ContextUpdate:
         with self._observation.converting():
@@ -222,7 +234,8 @@ class ModelDrafter:
 
     def _open(self) -> None:
         """Opens a session with the whole context; rounds are plain steps until it is ready."""
-        self._session, self._running = self._open_session(), None
+        self._leave()
+        self._session = self._open_session()
         ids, answer_start = tuple(self._context.ids), self._context.answer_start
         self._reading = asyncio.ensure_future(_opened(self._session, ids, answer_start))
 

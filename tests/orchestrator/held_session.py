@@ -9,6 +9,7 @@ from orchestrator.conversion.same_vocabulary import SameVocabulary
 from orchestrator.conversion.vocabulary import Vocabulary
 from orchestrator.draft_context import DraftContext
 from orchestrator.model_drafter import ModelDrafter
+from orchestrator.observation import Observation
 from orchestrator.running_draft import RunningDraft
 from orchestrator.sessions import DraftCommand, Drafted, ExchangeTime
 from tests.conversion import small_tokenizers as small
@@ -63,7 +64,11 @@ class HeldSession:
 
 
 def new_model(
-    *, wait: bool = False, context_length: int = 200, lost: UagError | None = None
+    *,
+    wait: bool = False,
+    context_length: int = 200,
+    lost: UagError | None = None,
+    observation: Observation | None = None,
 ) -> tuple[ModelDrafter, list[HeldSession]]:
     """A drafter that is not started yet, and the sessions that it will open."""
     sessions: list[HeldSession] = []
@@ -75,4 +80,5 @@ def new_model(
     conversion = SameVocabulary(ONE, ONE, prompt_ids=PROMPT)
     conversion.sync()
     context = DraftContext(conversion, ONE, context_length, ())
-    return ModelDrafter(context, open_session, unseen_observation(), wait=wait), sessions
+    seen = observation or unseen_observation()
+    return ModelDrafter(context, open_session, seen, wait=wait), sessions

@@ -127,6 +127,26 @@ async def test_what_it_takes_to_begin_anew_is_told_with_the_first_candidates() -
     assert (await bench.drafter.draft_on(2, 2, 20)).begun_seconds is None
 
 
+async def test_a_draft_that_was_left_is_counted_once_it_has_ended() -> None:
+    observation = unseen_observation()
+    drafter, sessions = new_model(observation=observation)
+    drafter.start()
+    await asyncio.sleep(0.001)
+    await drafter.draft_on(1, 0, 20)
+    sessions[0].say(10, 11, 12)
+    drafter.commit((10, 99))
+    await drafter.draft_on(2, 0, 20)
+    assert observation.tally.speculation().draft_tokens_proposed == 0
+    # It had drafted one more before it knew.
+    sessions[0].drafts[0].add((13,), (0.5,))
+    sessions[0].drafts[0].end(StepTime(forward_seconds=0.5, passes=4))
+    drafter.commit((20,))
+    assert observation.tally.speculation().draft_tokens_proposed == 4
+    assert observation.tally.times().draft_seconds == 0.5
+    drafter.close()
+    assert observation.tally.speculation().draft_tokens_proposed == 4
+
+
 async def test_no_more_than_there_is_room_for() -> None:
     bench = await ready()
     waiting = asyncio.ensure_future(bench.guess(least=8, room=2))
