@@ -1,8 +1,8 @@
 """How much longer a forward pass takes with more tokens in it. Pure.
 
 A pass of t tokens takes 1 + jump·[t > 1] + slope·(t - 1) passes of one token: where a pass reads
-the weights once whatever it runs, both are small; in float32 on a CPU a second token costs half a
-pass. Learnt from all passes of a target; what is old counts less.
+the weights once whatever it runs, both are small; where products read plain matrices on a CPU, a
+second token can cost half a pass. Learnt from all passes of a target; what is old counts less.
 """
 
 from __future__ import annotations
