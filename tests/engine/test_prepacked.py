@@ -99,6 +99,13 @@ def test_what_is_more_than_a_product_stays_as_it_is() -> None:
     assert done == {"o_proj", "gate_proj", "lm_head"}
 
 
+def test_a_network_without_such_products_is_left_alone() -> None:
+    whole = network(one_layer).to(torch.float16)
+    before = [parameter.data_ptr() for parameter in whole.parameters()]
+    assert prepack(whole) == ""
+    assert [parameter.data_ptr() for parameter in whole.parameters()] == before
+
+
 def test_where_there_are_no_such_products_all_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -107,7 +114,7 @@ def test_where_there_are_no_such_products_all_stays_as_it_is(
 
     whole = network(one_layer)
     monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", refuse)
-    prepack(whole)
+    assert "needs another processor" in prepack(whole)
     assert not prepacked_in(whole)
     assert whole(input_ids=torch.arange(5)[None]).logits.isfinite().all()
 

@@ -121,8 +121,8 @@ def load_folder(
     files = _tokenizer_files(folder)
     network = load_network(folder, settings, device, team.size)
     size = WeightSize.of(network)
-    if settings.prepack and team.size == 1:
-        prepack(network)
+    wanted = settings.prepack and team.size == 1 and not any(fetched_sizes(network))
+    order = prepack(network) if wanted else ""
     vocabulary_size = network.get_input_embeddings().weight.shape[0]
     roles = read_roles(folder, vocabulary_size)
     table = _token_table(files[0], roles, vocabulary_size)
@@ -138,6 +138,8 @@ def load_folder(
     description = _describe(network, size, settings, contexts, tokenizer_sha256(files), roles)
     model = LanguageModel(contexts, home(network), description, files, table)
     model.test_step()
+    if order:
+        log.info(order)
     return model
 
 

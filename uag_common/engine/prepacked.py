@@ -7,16 +7,14 @@ to. The products are the same: in bfloat16 to the last bit, in float32 but for t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from uag_common.errors import first_line
 from uag_common.freed_memory import give_back_now
-
-log = logging.getLogger(__name__)
 
 ROWS = 8
 """Tokens of a pass that the order is made for: a token and some candidates."""
@@ -81,9 +79,10 @@ def _shape_of_product(
     return rows.new_empty(*rows.shape[:-1], prepacked.shape[0])
 
 
-def prepack(network: PreTrainedModel) -> None:
-    """Does so for all weights that it can be done for, one after another. A weight that is shared,
-    as with the embedding of the input, stays where it was and is there twice then."""
+def prepack(network: PreTrainedModel) -> str:
+    """Does so for all weights that it can be done for, one after another, and tells what was done,
+    if anything was. A weight that is shared, as with the embedding of the input, stays where it was
+    and is there twice then."""
     done = 0
     for parent, name, linear in tuple(_linears(network)):
         if not _is_plain(linear):
@@ -92,19 +91,21 @@ def prepack(network: PreTrainedModel) -> None:
             setattr(parent, name, PrepackedLinear(linear))
         except (RuntimeError, AttributeError) as error:
             # Of the processor or of the build: what holds for one holds for all.
-            log.info("weights stay in plain order: %s", error)
-            return
+            return f"the weights stay in plain order: {first_line(error)}"
         done += 1
+    if not done:
+        return ""
     _leave_files(network)
     give_back_now()
-    log.info("the weights of %d layers are in the order of their products", done)
+    return f"the weights of {done} layers are in the order of their products"
 
 
 def _leave_files(network: PreTrainedModel) -> None:
     """What is left is copied: it may lie in a mapped file, and memory would hold all of that beside
     what was made of it."""
     for parameter in network.parameters():
-        parameter.data = parameter.data.clone()
+        if parameter.device.type == "cpu":
+            parameter.data = parameter.data.clone()
 
 
 def _linears(network: PreTrainedModel) -> Iterator[tuple[nn.Module, str, nn.Linear]]:
