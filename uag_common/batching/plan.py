@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 SHORT_TOKENS = 32
 """Work of at most so many tokens is short: a verification has one more than the draft proposed."""
-LEAST_CHUNK = 16
+LEAST_CHUNK = 8
 """Tokens of a prompt that run in any pass that has room for it, so that it gets on."""
 
 

@@ -7,6 +7,7 @@ to. The products are the same: in bfloat16 to the last bit, in float32 but for t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import torch
@@ -18,6 +19,10 @@ from uag_common.freed_memory import give_back_now
 
 ROWS = 8
 """Tokens of a pass that the order is made for: a token and some candidates."""
+
+# oneDNN keeps a program for each shape that it has met, by default a thousand: a hundred megabytes
+# and more once passes have had all lengths. Read when the first of them is made.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
 
 ENOUGH = 4
 """One or two rows are repeated until they are so many: their own kernels are slower, and round
