@@ -224,8 +224,8 @@ class Planner:
             if gain > value:
                 plan, value = Copy(tokens), gain
         # Right after a plain step, beside which its verification can be measured.
-        fresh = self._after_plain
-        if isinstance(plan, Plain) and outlook.model_ready and self._probes and fresh:
+        fresh = self._after_plain and outlook.model_ready
+        if isinstance(plan, Plain) and self._probes and fresh:
             self._probing, self._probes = True, self._probes - 1
             return Ask(min(PROBE_TOKENS, self._most))
         return plan

@@ -125,8 +125,8 @@ def _ahead(figures: AnswerFigures, chances: Expected, least: int) -> Rated:
     anew, right = _block(accepted, least), _block(accepted, after_right)
     # Shares of the rounds that start in each state.
     anew_share = (1 - right.goes_on) / (1 - right.goes_on + anew.goes_on)
-    known = pair.ahead_outside_seconds if pair.ahead_outside_seconds.known else None
-    call = (known or pair.draft_outside_seconds).value if least else 0.0
+    ahead, waited = pair.ahead_outside_seconds, pair.draft_outside_seconds
+    call = (ahead if ahead.known else waited).value if least else 0.0
     anew_seconds = verification.seconds(least) * slowed + least * step + call
     right_seconds = verification.seconds(after_right) * slowed + max(0.0, least - ready) * step
     tokens = anew_share * anew.tokens + (1 - anew_share) * right.tokens

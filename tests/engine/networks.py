@@ -64,6 +64,11 @@ def full() -> PreTrainedModel:
     return LlamaForCausalLM(LlamaConfig(**SHAPE, num_hidden_layers=3))
 
 
+def one_layer() -> PreTrainedModel:
+    """The least of them."""
+    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_hidden_layers=1))
+
+
 def sliding() -> PreTrainedModel:
     """Layers alternate between a window of 8 tokens and all of them."""
     kinds = ["sliding_attention", "full_attention"] * 2

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from torch._dynamo.utils import counters
 from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
     MambaConfig,
     MambaForCausalLM,
     PreTrainedModel,
@@ -18,12 +16,12 @@ from transformers import (
 from draft_service.settings import DraftSettings
 from tests.engine.networks import (
     KINDS,
-    SHAPE,
     VOCABULARY,
     contexts,
     fresh_logits,
     full,
     network,
+    one_layer,
 )
 from tests.engine.walk import Walk
 from uag_common.errors import StartError
@@ -34,11 +32,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:Deprec
 
 def graphs() -> int:
     return int(counters["stats"]["unique_graphs"])
-
-
-def one_layer() -> PreTrainedModel:
-    """Compiled in half a minute less."""
-    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_hidden_layers=1))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
-from tests.engine.networks import KINDS, SHAPE, VOCABULARY, network
+from tests.engine.networks import KINDS, SHAPE, VOCABULARY, network, one_layer
 from tests.miniatures import miniature
 from uag_common.engine import load
 from uag_common.engine.network import load_network
@@ -26,10 +26,6 @@ class Doubled(nn.Linear):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return 2 * super().forward(rows)
-
-
-def one_layer() -> PreTrainedModel:
-    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_hidden_layers=1))
 
 
 def linear(dtype: torch.dtype, *, bias: bool = True) -> nn.Linear:

@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from orchestrator.speculation.planner import WORTH_TRYING, Ask, Plan, RunAhead
+from orchestrator.speculation.planner import Ask, Plan, RunAhead
 from orchestrator.speculation.steady import Plain
 from tests.speculation.world import World, run_fixed, run_planned
 
@@ -84,9 +84,7 @@ def check(place: Place, answers: int, *, ahead: bool) -> None:
     }
     planned = run_planned(place.world, answers, 1, ahead=ahead)
     best = min(fixed, key=fixed.__getitem__)
-    # What a draft may gain at most is too little to be worth its trials.
-    if fixed[Plain()] / fixed[best] > WORTH_TRYING:
-        assert fixed[best] / planned >= (OF_BEST_AHEAD if ahead else OF_BEST), f"of {best}"
+    assert fixed[best] / planned >= (OF_BEST_AHEAD if ahead else OF_BEST), f"of {best}"
     assert fixed[Plain()] / planned >= OF_PLAIN, f"of plain steps; the best is {best}"
 
 
@@ -100,8 +98,16 @@ def test_where_the_draft_may_run_ahead(place: Place) -> None:
     check(place, 16, ahead=True)
 
 
+NOT_TRIED = Place(0.9, 0.7, 0.2, 8)
+KNOWN_GAP = pytest.mark.xfail(strict=True, reason="worth less than 5%, so not tried: 0.95 of best")
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("place", WHOLE, ids=str)
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(each, marks=KNOWN_GAP) if each == NOT_TRIED else each for each in WHOLE],
+    ids=str,
+)
 def test_the_whole_grid_where_rounds_wait_for_the_draft(place: Place) -> None:
     check(place, 40, ahead=False)
 

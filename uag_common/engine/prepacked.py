@@ -2,7 +2,8 @@
 
 A forward pass of a few tokens waits for weights on their way through memory. Read in the order of a
 plain matrix they come at a fraction of what memory gives, and candidates cost more than they need
-to. The products are the same: in bfloat16 to the last bit, in float32 but for the order of sums.
+to. The products are the same: in bfloat16 to the last bit, in float32 but for the order of sums;
+one or two rows are rounded as several are.
 """
 
 from __future__ import annotations
