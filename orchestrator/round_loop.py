@@ -95,25 +95,28 @@ class RoundLoop:
         """`Prefilled` first, `Finished` last. Raises the UagError of the target if it is lost; a
         lost draft ends nothing unless it must live."""
         try:
-            with self._observation.prefill():
-                prefilled, first = await self._prefill()
-            yield prefilled
-            if first is not None:
-                self._commit(0, NO_GUESS, first)
-            round_number = 0
-            while self._finish is None:
-                round_number += 1
-                released = self._released()
-                async with self._beside(round_number):
-                    for delta in released:
-                        yield delta
+            try:
+                with self._observation.prefill():
+                    prefilled, first = await self._prefill()
+                yield prefilled
+                if first is not None:
+                    self._commit(0, NO_GUESS, first)
+                round_number = 0
+                while self._finish is None:
+                    round_number += 1
+                    released = self._released()
+                    async with self._beside(round_number):
+                        for delta in released:
+                            yield delta
+            finally:
+                # It counts what it left behind, which the figures of the answer must have too.
+                self._drafter.close()
             self._text.finish()
             for delta in self._released():
                 yield delta
             yield self._finished(self._finish)
         finally:
             self._observation.ended(self._finish, self._drafter.degraded)
-            self._drafter.close()
             self._verify.close()
 
     async def _prefill(self) -> tuple[Prefilled, Chosen | None]:

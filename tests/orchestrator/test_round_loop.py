@@ -22,6 +22,7 @@ from orchestrator.events import (
     TopToken,
     Usage,
 )
+from orchestrator.observation import Observation
 from orchestrator.round_loop import AnswerLimits, RoundLoop
 from orchestrator.sessions import Chosen, ExchangeTime, Opened
 from orchestrator.side import Side
@@ -127,6 +128,7 @@ def a_loop(
     draft_must_live: bool = False,
     target: CountingTarget | None = None,
     end: AnswerEnd | None = None,
+    observation: Observation | None = None,
 ) -> RoundLoop:
     return RoundLoop(
         choice=3,
@@ -138,7 +140,7 @@ def a_loop(
             TextStream(vocabulary, at_text_start=True),
             Stopping(eos_ids, stop_ids, sequences, include_stop=False, min_new_tokens=0),
         ),
-        observation=unseen_observation(),
+        observation=observation or unseen_observation(),
         end=end or AnswerEnd(),
         spell=lambda token_id: f"<{token_id}>",
     )
@@ -238,6 +240,20 @@ async def test_a_client_that_leaves_frees_both_sessions(text: Vocabulary) -> Non
     await events.aclose()
     assert target.closed
     assert drafter.closed
+
+
+async def test_what_a_drafter_counts_as_it_closes_is_in_the_answers_figures(
+    text: Vocabulary,
+) -> None:
+    class CountsLast(Guesser):
+        def close(self) -> None:
+            assert not self.closed
+            super().close()
+            observation.drafted(7, SPENT)
+
+    observation = unseen_observation()
+    _, finished = await run(CountsLast(1), text, observation=observation)
+    assert finished.speculation.draft_tokens_proposed == 7
 
 
 async def test_what_became_of_the_draft_is_told(text: Vocabulary) -> None:
