@@ -72,7 +72,7 @@ class PlannedDrafter:
         )
         self._lookup = GrowingLookup(prompt_ids, bounds.lookup_tokens, memory)
         self._prepare = prepare
-        self._preparing: asyncio.Task[ModelDrafter] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._model: ModelDrafter | None = None
         self._answer: list[int] = []
         self._observation = observation
@@ -138,27 +138,27 @@ class PlannedDrafter:
 
     def _living_model(self) -> ModelDrafter | None:
         """The model, once it is there and has not failed."""
-        if self._model is None and self._preparing is not None and self._preparing.done():
-            self._take_model(self._preparing)
+        if self._model is None and self._opening is not None and self._opening.done():
+            self._opening.result()
         failed = self._model is None or self._model.degraded is not None
         return None if failed else self._model
 
-    def _take_model(self, preparing: asyncio.Task[ModelDrafter]) -> None:
-        if self._failure is not None:
-            return
+    def _get_ready(self) -> None:
+        if self._opening is None and self._prepare is not None:
+            self._planner.opened()
+            self._opening = asyncio.ensure_future(self._open_model(self._prepare))
+
+    async def _open_model(self, prepare: Callable[[], Awaitable[ModelDrafter]]) -> None:
+        """Its session opens beside whatever the target does meanwhile."""
         try:
-            self._model = preparing.result()
+            model = await prepare()
         except UagError as error:
             log.warning("drafting cannot begin: %s", error)
             self._failure = Failure.now(str(error), self._round.number)
             return
-        self._model.commit(self._answer)
-        self._model.start()
-
-    def _get_ready(self) -> None:
-        if self._preparing is None and self._prepare is not None:
-            self._planner.opened()
-            self._preparing = asyncio.ensure_future(self._prepare())
+        model.commit(self._answer)
+        model.start()
+        self._model = model
 
     def learn(self, verdict: Verdict) -> None:
         this, step = self._round, verdict.time.step
@@ -198,7 +198,7 @@ class PlannedDrafter:
             self._entering.cancel()
         self._lookup.close()
         self._planner.closed()
-        if self._preparing is not None and self._model is None:
-            abandon(self._preparing)
+        if self._opening is not None and self._model is None:
+            abandon(self._opening)
         if self._model is not None:
             self._model.close()

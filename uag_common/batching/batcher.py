@@ -188,6 +188,9 @@ class Batcher:
             over += self._sweep()
             self._start(began)
             ran = self._pass(self._plan(began))
+            while ran and (alone := self._alone()):
+                self._worker.next_step()
+                self._pass(alone)
         except Exception as error:
             # A bug: nobody must wait for ever.
             log.error("unexpected failure of a pass", exc_info=error)
@@ -299,6 +302,20 @@ class Batcher:
         with self._changed:
             active = sum(now - tenant.used < ACTIVE_SECONDS for tenant in self._tenants)
         return max(active, len(jobs)) > 1
+
+    def _alone(self) -> list[tuple[Job, Part]]:
+        """The next pass, if one session is all there is and its step goes on: there is nothing to
+        plan, and a small draft's tokens come faster than plans are made."""
+        with self._changed:
+            if len(self._tenants) != 1 or len(self._jobs) != 1 or self._worker.waiting:
+                return []
+            (job,) = self._jobs
+        if job.wanted is None or job.over or not job.want().short:
+            return []
+        sequence, tokens = job.wanted.sequence, job.pending
+        if sequence.blocks_for(tokens) > self._model.blocks.free:
+            return []
+        return [(job, Part(sequence, tokens, job.wanted.rows))]
 
     def _with_room(
         self, chosen: Iterable[tuple[Job, int]], now: float
