@@ -198,6 +198,10 @@ class Planner:
         kind = type(self._steady)
         stay = max((way for way in ways if isinstance(way.way, kind)), key=_rate)
         best = max(ways, key=_rate)
+        if isinstance(best.way, Ahead) and kind is not Ahead:
+            # It drafts far more than is used, and less is known of what that costs.
+            waiting = max((way for way in ways if not isinstance(way.way, Ahead)), key=_rate)
+            best = best if best.rate > BETTER * waiting.rate else waiting
         taken = best if best.rate > BETTER * stay.rate else stay
         self._steady, self._rate = taken.way, taken.rate
         if self.pays:

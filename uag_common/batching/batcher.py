@@ -187,7 +187,7 @@ class Batcher:
         try:
             over += self._sweep()
             self._start(began)
-            ran = self._pass(self._plan(began))
+            ran = self._pass(self._alone() or self._plan(began))
             while ran and (alone := self._alone()):
                 self._worker.next_step()
                 self._pass(alone)
