@@ -4,6 +4,10 @@ The target's sampled answer does not depend on the draft, so each answer is draw
 guessed three times over, round by round, by the same draft model: with the target's own noise, with
 dice of its own, and greedily. Told is the share of examined candidates that were accepted. Pairs of
 the same answers, so their differences are told with the standard error over the answers.
+
+A drawn text is another one than the greedy text, and harder to guess whatever the noise is. So the
+first candidates are told too, one after each token of a text: both greedy along the greedy text,
+both greedy along the drawn one, and both drawing by the same noise along the drawn one.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ from verify_service.settings import VerifySettings
 
 TEMPERATURES = (0.7, 1.0)
 DRAFT_TOKENS = 5
+FIRST_TOKENS = 3
+"""That are drafted for one candidate: it may be made of several."""
 NEW_TOKENS = 64
 SEED = 20_260
 
@@ -73,26 +79,41 @@ def load(name: str, dtype: str) -> Loaded:
     return Loaded(name, model, Side.build(model.description, model.tokenizer_files))
 
 
-def draw_answer(target: Loaded, prompt_ids: Sequence[int], sampling: Sampling) -> list[int]:
-    """The target's own answer, an EOS included."""
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The target's own answer, an EOS included, and what was most probable at each place of it."""
+
+    ids: Sequence[int]
+    likeliest: Sequence[int]
+
+
+def draw_answer(target: Loaded, prompt_ids: Sequence[int], sampling: Sampling) -> Drawn:
     chooser = target.model.new_chooser(Decoding(sampling=sampling), len(prompt_ids))
-    sequence, answer = target.model.new_sequence(), list[int]()
+    greedy = target.model.new_chooser(Decoding(), len(prompt_ids))
+    sequence, answer, likeliest = target.model.new_sequence(), list[int](), list[int]()
     sequence.extend(prompt_ids)
     while len(answer) < NEW_TOKENS:
         logits = run_alone(target.model, sequence, 1)
         choice = chooser.choose(logits, 0, sequence.ids, len(sequence.ids))
+        likeliest.append(greedy.choose(logits, 0, sequence.ids, len(sequence.ids)).id)
         chooser.advance(choice.id)
         sequence.extend((choice.id,))
         answer.append(choice.id)
         if choice.id in target.model.description.roles.eos_ids:
             break
-    return answer
+    return Drawn(answer, likeliest)
 
 
 def guess(
-    target: Loaded, draft: Loaded, prompt: Prompt, answer: Sequence[int], sampling: Sampling
+    target: Loaded,
+    draft: Loaded,
+    prompt: Prompt,
+    answer: Sequence[int],
+    sampling: Sampling,
+    truth: Sequence[int] | None = None,
 ) -> Counts:
-    """Rounds of propose and commit against an answer that is known."""
+    """Rounds of propose and commit against an answer that is known. With the `truth` at each place
+    of it, each round examines one candidate and commits one token of the answer."""
     conversion = open_conversion(target.side, draft.side, target.side.encode(prompt))
     ids = tuple(conversion.draft_ids)
     opening = OpenCommand(ids, len(ids), sampling, PrefixReuse(), priority=0)
@@ -106,18 +127,19 @@ def guess(
             keep=update.keep,
             kept=ContextVersion.of(conversion.draft_ids, update.keep),
             append_ids=update.append,
-            max_tokens=DRAFT_TOKENS,
+            max_tokens=DRAFT_TOKENS if truth is None else FIRST_TOKENS,
             min_probability=0.0,
             position=conversion.position,
         )
         candidates = conversion.propose(drafted(draft.model, drafter, command)).candidate_ids
-        rest = answer[at:]
+        rest = answer[at:] if truth is None else truth[at : at + 1]
         right = common_prefix(candidates, rest)
         examined += min(right + 1, len(candidates), len(rest))
         accepted += right
         rounds += 1
-        conversion.commit(answer[at : at + right + 1])
-        at += right + 1
+        step = right + 1 if truth is None else 1
+        conversion.commit(answer[at : at + step])
+        at += step
     return Counts(examined, accepted, rounds)
 
 
@@ -154,12 +176,14 @@ def standard_error(counts: Sequence[Counts], others: Sequence[Counts]) -> float:
 
 def run(target: Loaded, draft: Loaded, prompts: Sequence[Prompt], temperature: float) -> None:
     found: dict[Dice, list[Counts]] = {kind: [] for kind in Dice}
+    drawn = list[Drawn]()
     for number, prompt in enumerate(prompts):
         sampling = Sampling(temperature=temperature, seed=SEED + number)
-        answer = draw_answer(target, target.side.encode(prompt).ids, sampling)
+        drawn.append(draw_answer(target, target.side.encode(prompt).ids, sampling))
         for kind in Dice:
-            found[kind].append(guess(target, draft, prompt, answer, dice(sampling, kind)))
-    names = f"{target.name} + {draft.name}"
+            guessed = guess(target, draft, prompt, drawn[-1].ids, dice(sampling, kind))
+            found[kind].append(guessed)
+    names = f"{target.name} + {draft.name}, temperature {temperature}"
     for kind in Dice:
         counts = found[kind]
         examined, rounds = sum(c.examined for c in counts), sum(c.rounds for c in counts)
@@ -168,10 +192,37 @@ def run(target: Loaded, draft: Loaded, prompts: Sequence[Prompt], temperature: f
         spread = standard_error(found[Dice.SHARED], counts)
         compared = "" if kind is Dice.SHARED else f"; shared is {behind:+.3f} ± {spread:.3f}"
         print(
-            f"{names}, temperature {temperature}: {kind.value:12} accepted {share(counts):.3f} "
+            f"{names}: {kind.value:12} accepted {share(counts):.3f} "
             f"of {examined} examined, {tokens / max(1, rounds):.2f} tokens a round{compared}",
             flush=True,
         )
+    first = first_candidates(target, draft, prompts, drawn, temperature)
+    print(f"{names}: first candidates, {first}", flush=True)
+
+
+def first_candidates(
+    target: Loaded,
+    draft: Loaded,
+    prompts: Sequence[Prompt],
+    drawn: Sequence[Drawn],
+    temperature: float,
+) -> str:
+    """What is the text's and what is the noise's, of the accepted share."""
+    rounds, greedy, along, noisy = list[Counts](), list[Counts](), list[Counts](), list[Counts]()
+    for number, (prompt, answer) in enumerate(zip(prompts, drawn, strict=True)):
+        sampling = Sampling(temperature=temperature, seed=SEED + number)
+        own = draw_answer(target, target.side.encode(prompt).ids, Sampling()).ids
+        rounds.append(guess(target, draft, prompt, own, Sampling()))
+        greedy.append(guess(target, draft, prompt, own, Sampling(), own))
+        along.append(guess(target, draft, prompt, answer.ids, Sampling(), answer.likeliest))
+        noisy.append(guess(target, draft, prompt, answer.ids, sampling, answer.ids))
+    return (
+        f"greedy text, both greedy: {share(greedy):.3f}; drawn text, both greedy: "
+        f"{share(along):.3f} ({share(along) / share(greedy):.2f}); drawn text, shared noise: "
+        f"{share(noisy):.3f} ({share(noisy) / share(along):.2f} ± "
+        f"{standard_error(noisy, along) / share(along):.2f}); whole rounds of the greedy text: "
+        f"{share(rounds):.3f}"
+    )
 
 
 def main() -> None:
@@ -180,6 +231,7 @@ def main() -> None:
         "--prompts", type=Path, help='one {"chat", "raw"} a line; built in if absent'
     )
     parser.add_argument("--limit", type=int, default=40, help="most prompts of a direction")
+    parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
     parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float32"))
     flags = parser.parse_args()
     prompts = read_prompts(flags.prompts) if flags.prompts else PROMPTS
@@ -187,7 +239,7 @@ def main() -> None:
         load(name, flags.dtype) for name in (catalogue.DEFAULT_TARGET, catalogue.DEFAULT_DRAFT)
     ]
     for target, draft in (loaded, loaded[::-1]):
-        for temperature in TEMPERATURES:
+        for temperature in flags.temperatures:
             run(target, draft, prompts[: flags.limit], temperature)
 
 
