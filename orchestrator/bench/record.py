@@ -20,11 +20,14 @@ class Record:
     def __init__(self, path: Path) -> None:
         """Raises OSError, FileExistsError among them: an older record is not written over."""
         self._file = path.open("x", encoding="utf-8")
+        self._path = path
+        self.lines = 0
 
     def add(self, measurement: Measurement) -> None:
         """On disk when this returns, as far as the system goes."""
         self._file.write(as_line(measurement))
         self._file.flush()
+        self.lines += 1
 
     def __enter__(self) -> Self:
         return self
@@ -36,6 +39,9 @@ class Record:
         trace: TracebackType | None,
     ) -> None:
         self._file.close()
+        if not self.lines:
+            # Nothing that the next benchmark must not write over.
+            self._path.unlink()
 
 
 def as_line(measurement: Measurement) -> str:

@@ -24,13 +24,16 @@ def verdict(findings: Findings, target_bytes: int, draft_bytes: int) -> list[str
         told.append("Nothing can be said of speed: the answers have too few tokens.")
     if (auto := _speed(findings, Way.AUTO)) is not None:
         told.append(_use(auto))
+    unused = auto is not None and _never_drafted(findings)
+    if unused:
+        told.append("The draft model had no part in that: auto did not use it.")
     model = _speed(findings, Way.MODEL) or _speed(findings, Way.FORCED)
     if model is not None:
         told.append(_pays("The draft model alone", model))
     lookup = _speed(findings, Way.LOOKUP)
     if lookup is not None:
         told.append(_pays("Looking up alone", lookup))
-    if auto and model and lookup and _spare(auto, model, lookup):
+    if unused or (auto and model and lookup and _spare(auto, model, lookup)):
         told.append(
             "Without the draft model (draft_tokens=0) the same is had, and "
             f"{_gigabytes(draft_bytes)} of weights less."
@@ -47,13 +50,19 @@ def verdict(findings: Findings, target_bytes: int, draft_bytes: int) -> list[str
 def _few(found: Speed | None) -> list[str]:
     if found is None:
         return []
-    fewest = min(found.kinds, key=lambda each: each.spread.count)
-    if fewest.spread.count >= ENOUGH:
+    few = [each for each in found.kinds if each.spread.count < ENOUGH]
+    if not few:
         return []
+    counts = ", ".join(f"{each.kind}: {each.spread.count}" for each in few)
     return [
-        f"Some kinds have few requests ({fewest.kind}: {fewest.spread.count}), so take the figures "
-        "of single kinds with care; --repeat gives more."
+        f"Some kinds have few requests ({counts}), so take their figures with care; more prompts "
+        "of them tell more."
     ]
+
+
+def _never_drafted(findings: Findings) -> bool:
+    auto = findings.way(Way.AUTO)
+    return auto is not None and auto.model_acceptance is None
 
 
 def _speed(findings: Findings, way: Way) -> Speed | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -17,6 +17,10 @@ from orchestrator.cli.bench_flags import Choices
 from orchestrator.cli.bench_pair import threads
 from orchestrator.cli.terminal import Screen
 from uag_common.errors import UagError
+
+
+class OlderRecordError(UagError):
+    """The folder has the record of an earlier benchmark."""
 
 
 class IdsDifferError(UagError):
@@ -39,15 +43,27 @@ def heading(choices: Choices, notes: Sequence[str]) -> Heading:
 @contextmanager
 def recording(choices: Choices, screen: Screen) -> Iterator[Record]:
     """Makes the folder. An interrupted benchmark tells where its measurements are. Raises
-    OSError."""
+    OlderRecordError and OSError."""
     choices.out.mkdir(parents=True, exist_ok=True)
     path = choices.out / RECORD
     try:
-        with Record(path) as record:
+        record = Record(path)
+    except FileExistsError as error:
+        raise OlderRecordError(
+            f"{path} is of an earlier benchmark: choose another --out, or move it away"
+        ) from error
+    try:
+        with record:
             yield record
     except KeyboardInterrupt:
-        screen.line(f"stopped; what was measured is in {path}")
+        where = f"what was measured is in {path}" if record.lines else "nothing was measured"
+        screen.line(f"stopped; {where}")
         raise
+    finally:
+        if not record.lines:
+            # A failed start leaves no trace.
+            with suppress(OSError):
+                choices.out.rmdir()
 
 
 def finish(heading: Heading, pairs: Sequence[PairReport], choices: Choices, screen: Screen) -> None:

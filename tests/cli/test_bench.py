@@ -89,7 +89,16 @@ def test_a_folder_with_an_older_record_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "requests.jsonl").write_text("older\n", encoding="utf-8")
     done = uag("bench", "--out", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"uag bench: File exists: {tmp_path / 'requests.jsonl'}\n"
+    assert done.stderr == (
+        f"uag bench: {tmp_path / 'requests.jsonl'} is of an earlier benchmark: choose another "
+        "--out, or move it away\n"
+    )
+
+
+def test_a_failed_start_leaves_nothing(tmp_path: Path) -> None:
+    done = uag("bench", "--target", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out"))
+    assert done.returncode != 0
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:

@@ -45,3 +45,9 @@ def test_an_older_record_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         Record(path)
     assert list(read_record(path)) == ALL[:1]
+
+
+def test_without_a_measurement_nothing_is_left(tmp_path: Path) -> None:
+    with Record(tmp_path / "requests.jsonl") as record:
+        assert record.lines == 0
+    assert not (tmp_path / "requests.jsonl").exists()
