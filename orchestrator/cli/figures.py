@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from math import inf
 
-from orchestrator.client import Answer, Finished, FinishReason, Started, TimeFigures
+from orchestrator.client import (
+    Answer,
+    Finished,
+    FinishReason,
+    SpeculationFigures,
+    Started,
+    TimeFigures,
+)
 
 _ENDS = {
     FinishReason.EOS: "ended by the target",
@@ -43,19 +50,26 @@ def identity(started: Started) -> str:
 
 
 def summary(finished: Finished) -> str:
-    """One line: tokens, rounds, proposed / accepted, tokens per second, time to first token, and
-    why it ended."""
+    """One line: tokens, rounds, proposed / accepted (and of these what was looked up), tokens per
+    second, time to first token, and why it ended."""
     counts = finished.speculation
     return ", ".join(
         (
             _count(finished.usage.completion_tokens, "token"),
             _count(counts.rounds, "round"),
-            f"proposed {counts.candidates_proposed} / accepted {counts.candidates_accepted}",
+            _candidates(counts),
             f"{tokens_per_second(finished):.1f} tokens/s",
             f"first token after {finished.time.first_token_seconds:.2f} s",
             _end(finished),
         )
     )
+
+
+def _candidates(counts: SpeculationFigures) -> str:
+    told = f"proposed {counts.candidates_proposed} / accepted {counts.candidates_accepted}"
+    if not counts.lookup_proposed:
+        return told
+    return f"{told} (looked up: {counts.lookup_proposed} / {counts.lookup_accepted})"
 
 
 def acceptance(finished: Finished) -> str:

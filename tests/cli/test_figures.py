@@ -36,6 +36,11 @@ def test_summary() -> None:
     assert figures.summary(finished()) == SUMMARY
 
 
+def test_what_was_looked_up_is_told_apart() -> None:
+    copied = finished(lookup_proposed=4, lookup_accepted=1)
+    assert "proposed 9 / accepted 2 (looked up: 4 / 1), " in figures.summary(copied)
+
+
 def test_one_is_no_plural() -> None:
     one = finished(rounds=1, candidates_proposed=0, candidates_accepted=0)
     answer = replace(one, usage=replace(one.usage, completion_tokens=1))
