@@ -103,10 +103,17 @@ def _check_speculation(speculation: SpeculationOptions) -> None:
     check_range("speculation.min_probability", speculation.min_probability, 0, 1)
     if mode is SpeculationMode.FORCE and tokens == 0:
         raise InvalidRequestError("speculation.draft_tokens", "is 0, but the mode is FORCE")
+    if mode is SpeculationMode.FORCE and lookup:
+        raise InvalidRequestError(
+            "speculation.lookup_tokens",
+            f"is {lookup}, but the mode is FORCE, which asks the draft model in every round",
+        )
     if mode is SpeculationMode.OFF:
-        for name, most in (("draft_tokens", tokens), ("lookup_tokens", lookup)):
-            if most:
-                raise InvalidRequestError(f"speculation.{name}", f"is {most}, but the mode is OFF")
+        least = speculation.min_probability
+        given = (("draft_tokens", tokens), ("lookup_tokens", lookup), ("min_probability", least))
+        for name, value in given:
+            if value:
+                raise InvalidRequestError(f"speculation.{name}", f"is {value}, but the mode is OFF")
         if speculation.on_draft_failure is DraftFailurePolicy.FAIL:
             raise InvalidRequestError(
                 "speculation.on_draft_failure", "is FAIL, but the mode is OFF"

@@ -42,7 +42,7 @@ OFF, FORCE, FAIL = SpeculationMode.OFF, SpeculationMode.FORCE, DraftFailurePolic
         replace(GOOD, metadata=(("k" * 64, "v" * 256),)),
         replace(GOOD, stopping=StoppingOptions(0, ("é" * 128,), (1,) * 64, True, True, 0.001)),
         replace(GOOD, speculation=SpeculationOptions(0, 0, OFF, 0.0)),
-        replace(GOOD, speculation=SpeculationOptions(64, 64, FORCE, 1.0, FAIL)),
+        replace(GOOD, speculation=SpeculationOptions(64, 0, FORCE, 1.0, FAIL)),
         replace(GOOD, logprobs=LogprobOptions(0, 20)),
         replace(GOOD, constraint=REGEX, stopping=StoppingOptions(min_new_tokens=0)),
         AnswerRequest(ChatPrompt((ChatMessage("user", ""),))),
@@ -142,7 +142,9 @@ def test_what_is_wrong_is_named(request_: AnswerRequest, field: str) -> None:
             "constraint",
         ),
         (speculation(mode=OFF, draft_tokens=3), "speculation.draft_tokens", "OFF"),
+        (speculation(mode=OFF, min_probability=0.3), "speculation.min_probability", "OFF"),
         (speculation(mode=FORCE, draft_tokens=0), "speculation.draft_tokens", "FORCE"),
+        (speculation(mode=FORCE, lookup_tokens=8), "speculation.lookup_tokens", "FORCE"),
         (
             speculation(mode=OFF, on_draft_failure=FAIL),
             "speculation.on_draft_failure",

@@ -56,6 +56,40 @@ async def test_a_session_that_its_peer_ends_or_leaves_hanging_is_lost() -> None:
             await short.exchange(TWO, 5)
 
 
+async def test_who_waits_behind_a_command_that_was_not_answered_is_told_so_too() -> None:
+    async def both(requests: AsyncIterator[Struct], context: Context) -> AsyncIterator[Struct]:  # noqa: ARG001
+        async for _ in requests:
+            await asyncio.sleep(60)
+            yield number(1)
+
+    async with serving(trivial_server(both=both)) as channel:
+        stream: SessionStream[bytes, bytes] = SessionStream(
+            "draft service", channel.stream_stream(SESSION)()
+        )
+        for command in (ONE, TWO):
+            await stream.send(command, 5)
+        for answer in (stream.receive(0.2), stream.receive(60), stream.exchange(ONE, 60)):
+            with pytest.raises(PeerUnavailableError, match=r"did not answer within 0\.2 s"):
+                async with asyncio.timeout(5):
+                    await answer
+
+
+async def test_a_caller_that_is_cancelled_is_cancelled() -> None:
+    async def both(requests: AsyncIterator[Struct], context: Context) -> AsyncIterator[Struct]:  # noqa: ARG001
+        await asyncio.sleep(60)
+        yield await anext(requests)
+
+    async with serving(trivial_server(both=both)) as channel:
+        stream: SessionStream[bytes, bytes] = SessionStream(
+            "draft service", channel.stream_stream(SESSION)()
+        )
+        waiting = asyncio.ensure_future(stream.exchange(ONE, 60))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+
 async def test_a_peer_that_cannot_be_reached_is_unavailable() -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         method: Any = channel.stream_stream(SESSION, bytes, bytes)

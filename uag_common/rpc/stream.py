@@ -69,6 +69,7 @@ class SessionStream(Generic[Command, Answer]):
         self._call = call
         self._writing = asyncio.Lock()
         self._end: UagError = PeerUnavailableError(f"{peer} ended the session")
+        self._given_up: UagError | None = None
         call.add_done_callback(self._note_end)
 
     async def exchange(self, command: Command, timeout_seconds: float) -> tuple[Answer, float]:
@@ -106,17 +107,23 @@ class SessionStream(Generic[Command, Answer]):
             async with asyncio.timeout(timeout_seconds):
                 return await doing
         except TimeoutError:
-            self._call.cancel()
-            raise PeerUnavailableError(
+            self._given_up = PeerUnavailableError(
                 f"{self._peer} did not answer within {timeout_seconds:g} s"
-            ) from None
+            )
+            self._call.cancel()
+            raise self._given_up from None
+        except asyncio.CancelledError:
+            # Of this task, or by grpc.aio of a call that an earlier command has given up.
+            if self._given_up is None or _is_cancelled():
+                raise
+            raise self._given_up from None
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
             raise await self._ending() from error
 
     async def _ending(self) -> UagError:
         """Why the stream is over, once it is."""
         await self._call.code()
-        return self._end
+        return self._given_up or self._end
 
     def _note_end(self, call: grpc.aio.StreamStreamCall[Command, Answer]) -> None:
         """Keeps the status that was known first. When a stream ends while a command is being
@@ -129,6 +136,11 @@ class SessionStream(Generic[Command, Answer]):
     def close(self) -> None:
         """Ends the session at the peer; harmless if it is over already."""
         self._call.cancel()
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _now(coroutine: Coroutine[Any, Any, Result]) -> Result:
