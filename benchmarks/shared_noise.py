@@ -83,6 +83,7 @@ def load(name: str, dtype: str) -> Loaded:
 class Drawn:
     """The target's own answer, an EOS included, and what was most probable at each place of it."""
 
+    sampling: Sampling
     ids: Sequence[int]
     likeliest: Sequence[int]
 
@@ -101,7 +102,7 @@ def draw_answer(target: Loaded, prompt_ids: Sequence[int], sampling: Sampling) -
         answer.append(choice.id)
         if choice.id in target.model.description.roles.eos_ids:
             break
-    return Drawn(answer, likeliest)
+    return Drawn(sampling, answer, likeliest)
 
 
 def guess(
@@ -196,7 +197,7 @@ def run(target: Loaded, draft: Loaded, prompts: Sequence[Prompt], temperature: f
             f"of {examined} examined, {tokens / max(1, rounds):.2f} tokens a round{compared}",
             flush=True,
         )
-    first = first_candidates(target, draft, prompts, drawn, temperature)
+    first = first_candidates(target, draft, prompts, drawn)
     print(f"{names}: first candidates, {first}", flush=True)
 
 
@@ -205,17 +206,15 @@ def first_candidates(
     draft: Loaded,
     prompts: Sequence[Prompt],
     drawn: Sequence[Drawn],
-    temperature: float,
 ) -> str:
     """What is the text's and what is the noise's, of the accepted share."""
     rounds, greedy, along, noisy = list[Counts](), list[Counts](), list[Counts](), list[Counts]()
-    for number, (prompt, answer) in enumerate(zip(prompts, drawn, strict=True)):
-        sampling = Sampling(temperature=temperature, seed=SEED + number)
+    for prompt, answer in zip(prompts, drawn, strict=True):
         own = draw_answer(target, target.side.encode(prompt).ids, Sampling()).ids
         rounds.append(guess(target, draft, prompt, own, Sampling()))
         greedy.append(guess(target, draft, prompt, own, Sampling(), own))
         along.append(guess(target, draft, prompt, answer.ids, Sampling(), answer.likeliest))
-        noisy.append(guess(target, draft, prompt, answer.ids, sampling, answer.ids))
+        noisy.append(guess(target, draft, prompt, answer.ids, answer.sampling, answer.ids))
     return (
         f"greedy text, both greedy: {share(greedy):.3f}; drawn text, both greedy: "
         f"{share(along):.3f} ({share(along) / share(greedy):.2f}); drawn text, shared noise: "

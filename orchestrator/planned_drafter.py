@@ -139,6 +139,7 @@ class PlannedDrafter:
     def _living_model(self) -> ModelDrafter | None:
         """The model, once it is there and has not failed."""
         if self._model is None and self._opening is not None and self._opening.done():
+            # What is no UagError is a bug, and raised here.
             self._opening.result()
         failed = self._model is None or self._model.degraded is not None
         return None if failed else self._model

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 
 from orchestrator.answer_end import AnswerEnd, AnswerOverError
@@ -95,7 +95,8 @@ class RoundLoop:
         """`Prefilled` first, `Finished` last. Raises the UagError of the target if it is lost; a
         lost draft ends nothing unless it must live."""
         try:
-            try:
+            # It counts what it left behind, which the figures of the answer must have too.
+            with closing(self._drafter):
                 with self._observation.prefill():
                     prefilled, first = await self._prefill()
                 yield prefilled
@@ -108,9 +109,6 @@ class RoundLoop:
                     async with self._beside(round_number):
                         for delta in released:
                             yield delta
-            finally:
-                # It counts what it left behind, which the figures of the answer must have too.
-                self._drafter.close()
             self._text.finish()
             for delta in self._released():
                 yield delta

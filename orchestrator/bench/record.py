@@ -41,7 +41,7 @@ class Record:
         self._file.close()
         if not self.lines:
             # Nothing that the next benchmark must not write over.
-            self._path.unlink()
+            self._path.unlink(missing_ok=True)
 
 
 def as_line(measurement: Measurement) -> str:

@@ -44,6 +44,7 @@ def heading(choices: Choices, notes: Sequence[str]) -> Heading:
 def recording(choices: Choices, screen: Screen) -> Iterator[Record]:
     """Makes the folder. An interrupted benchmark tells where its measurements are. Raises
     OlderRecordError and OSError."""
+    made = not choices.out.exists()
     choices.out.mkdir(parents=True, exist_ok=True)
     path = choices.out / RECORD
     try:
@@ -60,7 +61,7 @@ def recording(choices: Choices, screen: Screen) -> Iterator[Record]:
         screen.line(f"stopped; {where}")
         raise
     finally:
-        if not record.lines:
+        if made and not record.lines:
             # A failed start leaves no trace.
             with suppress(OSError):
                 choices.out.rmdir()

@@ -310,9 +310,10 @@ class Batcher:
             if len(self._tenants) != 1 or len(self._jobs) != 1 or self._worker.waiting:
                 return []
             (job,) = self._jobs
-        if job.wanted is None or job.over or not job.want().short:
+        wanted = job.want()
+        if job.wanted is None or job.over or not wanted.short:
             return []
-        sequence, tokens = job.wanted.sequence, job.pending
+        sequence, tokens = job.wanted.sequence, wanted.pending
         if sequence.blocks_for(tokens) > self._model.blocks.free:
             return []
         return [(job, Part(sequence, tokens, job.wanted.rows))]
